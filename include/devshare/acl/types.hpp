@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of the ACL C interface that devshare uses, declared by us from the documented facts.
+//
+// Everything lives in devshare::acl and nothing is a macro, so a program may include the vendor's `acl/acl.h` as
+// well: the layouts are equal, the names never meet. Values are grouped in small namespaces of constants because the
+// vendor defines several of its names as macros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace devshare::acl {
+
+using aclError = int;
+
+using aclrtContext = void*;
+using aclrtStream = void*;
+
+using aclrtMemMallocPolicy = int;   // values in malloc_policy
+using aclrtMemcpyKind = int;        // values in memcpy_kind
+using aclrtMemAttr = int;           // values in mem_attr
+using aclrtIpcMemAttrType = int;    // values in ipc_attr
+
+// One server of a super-pod and the processes of it that may import: the argument of
+// aclrtIpcMemImportPidInterServer.
+struct aclrtServerPid {
+  std::uint32_t sdid;
+  std::int32_t* pid;
+  std::size_t num;
+};
+
+// The length of an export key, its terminating NUL included. A key is opaque bytes, not text (R61).
+inline constexpr std::size_t ipc_key_size = 65;
+
+// aclrtIpcMemSetImportPid takes at most this many pids in one call (R16).
+inline constexpr std::size_t max_import_pids_per_call = 31;
+
+namespace ipc_export {
+inline constexpr std::uint64_t listed = 0;                  // only admitted pids may import
+inline constexpr std::uint64_t disable_pid_validation = 1;  // whoever has the key may import
+}  // namespace ipc_export
+
+namespace ipc_import {
+inline constexpr std::uint64_t plain = 0;               // the caller has enabled peer access
+inline constexpr std::uint64_t enable_peer_access = 1;  // the runtime enables it, both ways
+}  // namespace ipc_import
+
+namespace ipc_attr {
+inline constexpr aclrtIpcMemAttrType access_link = 0;
+inline constexpr std::uint64_t link_sio = 0;
+inline constexpr std::uint64_t link_hccs = 1;
+inline constexpr std::uint64_t link_ub_one_port = 2;
+inline constexpr std::uint64_t link_ub_multi_port = 3;
+}  // namespace ipc_attr
+
+namespace malloc_policy {
+inline constexpr aclrtMemMallocPolicy huge_first = 0;
+inline constexpr aclrtMemMallocPolicy huge_only = 1;
+inline constexpr aclrtMemMallocPolicy normal_only = 2;
+inline constexpr aclrtMemMallocPolicy huge_first_p2p = 3;
+inline constexpr aclrtMemMallocPolicy huge_only_p2p = 4;
+inline constexpr aclrtMemMallocPolicy normal_only_p2p = 5;
+inline constexpr aclrtMemMallocPolicy huge_1g_only = 6;
+inline constexpr aclrtMemMallocPolicy huge_1g_only_p2p = 7;
+inline constexpr aclrtMemMallocPolicy low_band_width = 0x100;
+inline constexpr aclrtMemMallocPolicy high_band_width = 0x1000;
+inline constexpr aclrtMemMallocPolicy user_space_read_only = 0x100000;
+}  // namespace malloc_policy
+
+namespace memcpy_kind {
+inline constexpr aclrtMemcpyKind host_to_host = 0;
+inline constexpr aclrtMemcpyKind host_to_device = 1;
+inline constexpr aclrtMemcpyKind device_to_host = 2;
+inline constexpr aclrtMemcpyKind device_to_device = 3;
+inline constexpr aclrtMemcpyKind automatic = 4;
+inline constexpr aclrtMemcpyKind host_to_buffer_to_device = 5;
+inline constexpr aclrtMemcpyKind inner_device_to_device = 6;
+inline constexpr aclrtMemcpyKind inter_device_to_device = 7;
+}  // namespace memcpy_kind
+
+namespace mem_attr {
+inline constexpr aclrtMemAttr ddr = 0;
+inline constexpr aclrtMemAttr hbm = 1;
+inline constexpr aclrtMemAttr ddr_huge = 2;
+inline constexpr aclrtMemAttr ddr_normal = 3;
+inline constexpr aclrtMemAttr hbm_huge = 4;
+inline constexpr aclrtMemAttr hbm_normal = 5;
+}  // namespace mem_attr
+
+}  // namespace devshare::acl

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why the host runtime refused the last call of this thread. The ACL code for nearly every refusal is 507899; a runtime
+// that knows more says it here, beside the code and never instead of it. The vendor's runtime has no such record.
+#pragma once
+
+#include <cstdint>
+
+namespace devshare::detail {
+
+enum class Reason : std::uint16_t {
+  none,                   // the runtime did not say
+  not_initialised,        // aclInit was not called, or aclFinalize was
+  forked,                 // the runtime belongs to the parent process (R4)
+  no_context,             // the thread has no current device (R1)
+  bad_argument,           // null, zero, out of range, unknown flag
+  no_such_device,         // device id outside [0, count)
+  unsupported,            // this profile or product does not have the call
+  injected,               // a fault asked for through devshare/host.hpp
+  capacity,               // device memory is used up: needed, available
+  no_space,               // the backing file system is full: needed, available
+  descriptor_limit,       // RLIMIT_NOFILE: needed = in use, available = limit
+  mapping_limit,          // vm.max_map_count
+  address_space,          // the device window has no free range: needed, available
+  backend_unavailable,    // the kernel refuses what the runtime is made of (memfd, sockets): system_errno
+  not_device_memory,      // the address is no device memory of this process
+  not_block_start,        // R10: inside an allocation, not at its start
+  imported_memory,        // R12, R23: the memory came from another process
+  read_only,              // R12
+  out_of_bounds,          // a copy or an export that leaves its allocation: needed, available
+  cross_device_copy,      // R42
+  in_use,                 // still used by something that must end first
+  unknown_key,            // nobody has this key: never exported, closed, freed, or the exporter has ended
+  exporter_gone,          // the exporting process ended
+  not_admitted,           // R13, R14: the importer's pid is not on the list: pid = importer's
+  admitted_too_early,     // R15: the pid was admitted before the importing process started: pid = importer's
+  validation_disabled,    // R13: admit on a key exported without pid validation
+  not_the_exporter,       // R17: admit or close by another process
+  too_many_pids,          // R16
+  own_key,                // import in the exporting process
+  on_other_device,        // R25: the key is imported on another device of this process: peer_device
+  peer_access_missing,    // R19, R45: both directions must be on
+  peer_access_limit,      // 8 peers a device, 32 processes a direction
+  peer_impossible,        // the two devices cannot reach each other
+  not_imported,           // R24: more closes than imports
+  user_refused,           // the process at the other end belongs to another user
+  timed_out,              // the exporter did not answer in time
+  protocol,               // the other side sent what no runtime of ours sends
+};
+
+// 40 bytes, plain. Fields that a reason does not use are zero.
+struct Cause {
+  Reason reason = Reason::none;
+  std::int32_t system_errno = 0;
+  std::int32_t pid = 0;
+  std::int32_t device = -1;
+  std::int32_t peer_device = -1;
+  std::uint64_t needed = 0;
+  std::uint64_t available = 0;
+};
+
+}  // namespace devshare::detail

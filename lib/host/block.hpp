@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks: every range of device memory this process can name, its own allocations and its imports.
+//
+// A block's bytes are a sealed memfd. Its public address lies in the inaccessible window; copies reach the bytes
+// through the descriptor (cold) or through a private view (mapped). Lookup by address is lock-free; a copy holds a pin
+// and nothing else.
+#pragma once
+
+#include "unique_fd.hpp"
+
+#include <devshare/acl/types.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace devshare::host {
+
+enum class Origin : std::uint8_t { allocated, imported };
+
+// Where an imported block looks to see whether its exporter still has the memory: a slot of the exporter's control
+// page that holds `expected` while it has, and the exporter's death word, whose owner-died bit the kernel sets.
+// All null: nothing to watch.
+struct ExporterWatch {
+  const std::atomic<std::uint64_t>* slot = nullptr;
+  std::uint64_t expected = 0;
+  const std::atomic<std::uint32_t>* death = nullptr;
+
+  bool gone() const noexcept;
+};
+
+struct Block;  // defined in block_record.hpp, for block.cpp and copy.cpp only
+
+// A block that cannot go away while this object lives. Empty when the address names no live block.
+class PinnedBlock {
+ public:
+  PinnedBlock() noexcept = default;
+  explicit PinnedBlock(const void* address) noexcept;  // any address inside the block
+  PinnedBlock(PinnedBlock&& other) noexcept;
+  PinnedBlock& operator=(PinnedBlock&& other) noexcept;
+  ~PinnedBlock();
+
+  explicit operator bool() const noexcept { return block_ != nullptr; }
+  std::uintptr_t base() const noexcept;
+  std::uint64_t size() const noexcept;         // as asked for
+  std::uint64_t page_size() const noexcept;    // of the emulated device
+  std::int32_t device() const noexcept;        // physical: where the bytes are
+  std::int32_t local_device() const noexcept;  // physical: the device an import was opened on; device() otherwise
+  Origin origin() const noexcept;
+  bool read_only() const noexcept;
+  std::uint64_t id() const noexcept;           // unique in this process, never reused
+  int descriptor() const noexcept;             // -1 for a mapped import
+  bool exporter_gone() const noexcept;
+
+  // The private view of the whole block, made now if there is none (a kernel launch or devshare/host.hpp asks).
+  // Null with a refusal recorded when it cannot be mapped or the exporter is gone.
+  std::byte* view() const;
+
+ private:
+  Block* block_ = nullptr;
+};
+
+struct ImportedBytes {
+  UniqueFd descriptor;
+  std::uint64_t size = 0;
+  std::uint64_t page_size = 0;
+  std::int32_t device = -1;        // physical owner
+  std::int32_t local_device = -1;  // physical importer
+  bool read_only = false;
+  ExporterWatch watch;
+};
+
+// Gives an import its address in the window. The caller has checked seals and size of the descriptor.
+acl::aclError adopt_import(ImportedBytes&& bytes, void** address);
+
+// Ends an import: waits for copies in flight, unmaps, closes, frees the address. Never fails for an address that
+// adopt_import gave and that was not released since.
+void release_import(void* address);
+
+// Counters for the instrument, exact at any moment.
+struct BlockCounters {
+  std::uint64_t allocations = 0;
+  std::uint64_t allocated_bytes = 0;
+  std::uint64_t imports = 0;
+  std::uint64_t views = 0;
+  std::uint64_t descriptors = 0;
+};
+BlockCounters block_counters();
+
+}  // namespace devshare::host

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, contexts, the current device of a thread, and peer access.
+#pragma once
+
+#include <devshare/acl/types.hpp>
+
+#include <cstdint>
+
+namespace devshare::host {
+
+// A device under both of its numbers: the one this process uses (after ASCEND_RT_VISIBLE_DEVICES) and the physical
+// one, which is the only one that crosses a process border.
+struct DeviceNumber {
+  std::int32_t user = -1;
+  std::int32_t physical = -1;
+};
+
+// The current device of the calling thread, or a refusal with 107002 / 100001 (code != 0).
+acl::aclError current_device(DeviceNumber* out);
+
+// Peer access between physical devices. `peer_access_effective` is true for a == b and where both directions are on.
+bool peer_access_effective(std::int32_t a, std::int32_t b);
+
+// What an import with flag 1 does: both directions on, counted to this process until it ends. A no-op for a == b.
+acl::aclError enable_peer_access_for_import(std::int32_t importer, std::int32_t owner);
+
+}  // namespace devshare::host

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call of the host runtime says no: the exact ACL code, the reason for whoever can use more than a code, and a
+// text for aclGetRecentErrMsg. All three are of this thread.
+#pragma once
+
+#include <devshare/acl/codes.hpp>
+#include <devshare/detail/cause.hpp>
+
+#include <string>
+
+namespace devshare::host {
+
+using detail::Cause;
+using detail::Reason;
+
+// Records the refusal for this thread and returns `code`, so that a call can end with `return refuse(...)`.
+// `text` says what was wrong and what to do, without the code: aclGetRecentErrMsg adds call and code.
+[[nodiscard]] acl::aclError refuse(acl::aclError code, const Cause& cause, std::string text);
+[[nodiscard]] acl::aclError refuse(acl::aclError code, Reason reason, std::string text);
+
+// The reason of the last refused call of this thread; {none} when the last call succeeded. Set by the entry layer
+// around every call, so that it never belongs to an older one.
+const Cause& last_cause() noexcept;
+
+}  // namespace devshare::host

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lib/core takes from the host runtime: its table, its session word, its reasons, its name and version.
+#pragma once
+
+#include "failure.hpp"
+#include "lifecycle.hpp"
+
+#include <devshare/acl/table.hpp>
+
+namespace devshare::host {
+
+// The host runtime's entries, complete. Filled once, immortal.
+const acl::Table& table() noexcept;
+
+}  // namespace devshare::host

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the devices that all processes of a machine share: bytes in use and peer-access grants, in one small
+// file, exact also after kill -9 of anyone.
+#pragma once
+
+#include <devshare/acl/types.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace devshare::host {
+
+// Claims `bytes` on a physical device for this process; 207001 (Reason::capacity) when the device is full.
+// claim, create the memory, then commit; or take the claim back. Readers of the exact state count commits only.
+acl::aclError ledger_claim(std::int32_t device, std::uint64_t bytes);
+void ledger_commit(std::int32_t device, std::uint64_t bytes);
+void ledger_take_back(std::int32_t device, std::uint64_t bytes);  // a claim that was not committed
+void ledger_release(std::int32_t device, std::uint64_t bytes);    // committed bytes that are free again
+
+// Bytes in use on a device, all processes, exact.
+std::uint64_t ledger_bytes_in_use(std::int32_t device);
+
+// Peer-access counts of this process, per directed pair of physical devices.
+acl::aclError ledger_grant(std::int32_t from, std::int32_t to);   // 207001 at the limits
+acl::aclError ledger_revoke(std::int32_t from, std::int32_t to);  // 507899 without a grant of this process
+bool ledger_direction_on(std::int32_t from, std::int32_t to);     // by any live process
+
+// "machine" when the file is shared with the other processes of this user, "process" when there is none.
+std::string_view ledger_scope();
+
+void ledger_shut_down();  // aclFinalize: this process's slot is given up
+
+}  // namespace devshare::host
