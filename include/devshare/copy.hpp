@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies, typed by direction: the destination first, as with memcpy. Blocking: when they return, the bytes are there.
+//
+// `device` is the device the copy runs on: that of the memory, or the importer's own for imported memory. Memory
+// imported by key from another device takes neither copies to or from the host nor blocking copies inside a device
+// (R42): those are refused as cross_device_copy before the runtime is called. Kernels may use such memory freely.
+//
+// Errors of all: out_of_range (the destination is smaller than the source), cross_device_copy, exporter_gone,
+// invalid_argument (not device memory of this process), no_device_context, runtime_gone. Any thread.
+#pragma once
+
+#include <devshare/address.hpp>
+#include <devshare/device.hpp>
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace devshare {
+
+namespace detail {
+
+// How many imports from another device this process has open: almost always 0, so that a copy pays one load for R42.
+DEVSHARE_API extern std::uint32_t cross_device_imports;
+[[gnu::cold]] DEVSHARE_API bool inside_cross_device_import(const void* address) noexcept;
+
+inline bool copy_forbidden(const void* device_address) noexcept {
+  return __atomic_load_n(&cross_device_imports, __ATOMIC_ACQUIRE) != 0 && inside_cross_device_import(device_address);
+}
+
+[[gnu::cold]] DEVSHARE_API Error copy_refused(const Device& device, Operation operation, std::size_t needed,
+                                              std::size_t available) noexcept;
+
+inline Result<void> copy(const Device& device, Operation operation, acl::aclrtMemcpyKind kind, void* to,
+                         std::size_t room, const void* from, std::size_t size, const void* device_address,
+                         const void* other_device_address) noexcept {
+  if (size > room || copy_forbidden(device_address) || copy_forbidden(other_device_address)) [[unlikely]] {
+    return copy_refused(device, operation, size, room);
+  }
+  const RuntimeRecord& record = *device.session().record;
+  if (!device.session().alive()) [[unlikely]] return unusable(device.session(), operation);
+  const CurrentDevice current(record, device.number());
+  acl::aclError code = current.code();
+  if (code == 0) [[likely]] {
+    code = record.table.aclrtMemcpy(to, room, from, size, kind);
+    if (code == 0) [[likely]] return {};
+  }
+  return refusal(record, operation, acl::Entry::aclrtMemcpy, code,
+                 {.device = device.number(), .needed = size, .available = room});
+}
+
+}  // namespace detail
+
+// Host to device.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+Result<void> copy_to_device(const Device& device, DeviceSpan<T> to,
+                            std::type_identity_t<std::span<const T>> from) noexcept {
+  void* const target = to.data().address();
+  return detail::copy(device, Operation::copy_to_device, acl::memcpy_kind::host_to_device, target, to.size_bytes(),
+                      from.data(), from.size_bytes(), target, nullptr);
+}
+
+// Device to host.
+template <class T>
+  requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+Result<void> copy_to_host(const Device& device, std::span<T> to,
+                          std::type_identity_t<DeviceSpan<const T>> from) noexcept {
+  const void* const source = from.data().address();
+  return detail::copy(device, Operation::copy_to_host, acl::memcpy_kind::device_to_host, to.data(), to.size_bytes(),
+                      source, from.size_bytes(), source, nullptr);
+}
+
+// Inside a device, or between two whose peer access is on.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+Result<void> copy_on_device(const Device& device, DeviceSpan<T> to,
+                            std::type_identity_t<DeviceSpan<const T>> from) noexcept {
+  void* const target = to.data().address();
+  const void* const source = from.data().address();
+  return detail::copy(device, Operation::copy_on_device, acl::memcpy_kind::device_to_device, target, to.size_bytes(),
+                      source, from.size_bytes(), target, source);
+}
+
+// Sets every byte. ACL: aclrtMemset.
+DEVSHARE_API Result<void> fill(const Device& device, DeviceSpan<std::byte> to, std::byte value) noexcept;
+
+}  // namespace devshare

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owned: the one owning template under every owner of a runtime resource.
+#pragma once
+
+#include <devshare/detail/runtime_record.hpp>
+#include <devshare/diagnostic.hpp>
+#include <devshare/result.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace devshare::detail {
+
+// A value and the session it belongs to. Policy says how it ends:
+//
+//   struct Policy {
+//     using Value = ...;                                   // trivially copyable
+//     static Result<void> close(const Session&, const Value&) noexcept;
+//     static const void* identity(const Value&) noexcept;  // for reports
+//   };
+//
+// Moved from, it is empty; so is it after close, whatever close returned. The destructor closes, never throws, and
+// reports a failure once. In a forked child, and after the runtime is gone, it does nothing.
+template <class Policy>
+class Owned {
+ public:
+  using Value = typename Policy::Value;
+  static_assert(std::is_trivially_copyable_v<Value>, "an Owned moves its value by copying the bytes");
+
+  Owned() noexcept = default;
+  Owned(const Session& session, const Value& value) noexcept : session_(session), value_(value) {}
+  Owned(Owned&& other) noexcept : session_(std::exchange(other.session_, {})), value_(other.value_) {}
+  Owned& operator=(Owned&& other) noexcept {
+    Owned taken(std::move(other));
+    std::swap(session_, taken.session_);
+    std::swap(value_, taken.value_);
+    return *this;
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (session_.record == nullptr) return;
+    end();
+  }
+
+  bool holds() const noexcept { return session_.record != nullptr; }
+  const Value& value() const noexcept { return value_; }
+  const Session& session() const noexcept { return session_; }
+
+  // Empties the object and returns what closing it returned; `unusable` when there is nothing to close any more.
+  Result<void> close(Operation operation) noexcept {
+    const Session session = std::exchange(session_, {});
+    if (!session.alive()) [[unlikely]] return unusable(session, operation);
+    return Policy::close(session, value_);
+  }
+
+  // Gives up ownership without closing.
+  Value release() noexcept {
+    session_ = {};
+    return value_;
+  }
+
+ private:
+  void end() noexcept {
+    const Session session = std::exchange(session_, {});
+    if (!session.alive()) [[unlikely]] {
+      report_outlived(session);
+      return;
+    }
+    if (auto closed = Policy::close(session, value_); !closed) [[unlikely]] {
+      report({DiagnosticEvent::close_failed, closed.error(), Policy::identity(value_)});
+    }
+  }
+
+  Session session_;
+  Value value_{};
+};
+
+}  // namespace devshare::detail

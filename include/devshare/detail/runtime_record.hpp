@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The immortal record of the process's runtime, and what every inline call needs of it. Not for users: Runtime and
+// Device are the handles to it.
+#pragma once
+
+#include <devshare/acl/table.hpp>
+#include <devshare/detail/attributes.hpp>
+#include <devshare/detail/cause.hpp>
+#include <devshare/error.hpp>
+
+namespace devshare::detail {
+
+// What only the host runtime can tell; null pointers with the vendor's.
+struct RuntimeExtras {
+  const Cause& (*last_cause)() noexcept = nullptr;
+  bool (*import_gone)(const void* address) noexcept = nullptr;
+};
+
+struct RuntimeRecord {
+  acl::Table table;
+  RuntimeExtras extras;
+  // Changes whenever the objects made before stop being usable: finalize, and fork in the child. Read atomically.
+  const std::uint32_t* session = nullptr;
+
+  std::uint32_t session_now() const noexcept { return __atomic_load_n(session, __ATOMIC_ACQUIRE); }
+};
+
+// The record and the session an object was made under.
+struct Session {
+  const RuntimeRecord* record = nullptr;
+  std::uint32_t number = 0;
+
+  bool alive() const noexcept { return record != nullptr && record->session_now() == number; }
+};
+
+// Turns a code into an Error: the kind from the runtime's reason where it gives one, else from operation and code.
+// Cold, out of line, no allocation.
+[[gnu::cold]] DEVSHARE_API Error refusal(const RuntimeRecord& record, Operation operation, acl::Entry entry,
+                                         acl::aclError code, const Detail& detail) noexcept;
+
+// The error of an object that cannot be used any more: closed, forked or runtime_gone.
+[[gnu::cold]] DEVSHARE_API Error unusable(const Session& session, Operation operation) noexcept;
+
+// An entry that this runtime lacks.
+[[gnu::cold]] DEVSHARE_API Error lacking(Operation operation, acl::Entry entry) noexcept;
+
+// The number of an entry by its pointer in the table, at compile time.
+template <auto Pointer>
+inline constexpr acl::Entry entry_of = acl::Entry::none;
+#define DEVSHARE_ACL_ENTRY_OF(name, result, parameters, need, since) \
+  template <>                                                        \
+  inline constexpr acl::Entry entry_of<&acl::Table::name> = acl::Entry::name;
+DEVSHARE_ACL_ENTRIES(DEVSHARE_ACL_ENTRY_OF)
+#undef DEVSHARE_ACL_ENTRY_OF
+
+// Makes a device current on the calling thread for its lifetime and gives the thread back what it had (R1). Where the
+// device is current already, it costs one aclrtGetDevice and changes nothing.
+class CurrentDevice {
+ public:
+  CurrentDevice(const RuntimeRecord& record, std::int32_t device) noexcept {
+    std::int32_t current = -1;
+    if (record.table.aclrtGetDevice(&current) == 0 && current == device) [[likely]] return;
+    enter(record, device);
+  }
+  ~CurrentDevice() {
+    if (record_ != nullptr) [[unlikely]] leave();
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  // 0, or the code of the call that could not make the device current.
+  acl::aclError code() const noexcept { return code_; }
+
+ private:
+  DEVSHARE_API void enter(const RuntimeRecord& record, std::int32_t device) noexcept;
+  DEVSHARE_API void leave() noexcept;
+
+  const RuntimeRecord* record_ = nullptr;  // null: nothing to give back
+  void* previous_ = nullptr;               // the context the thread had; null: none
+  std::int32_t device_ = -1;
+  acl::aclError code_ = 0;
+};
+
+}  // namespace devshare::detail

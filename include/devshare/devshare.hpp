@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that shares memory. Asked for by name only: devshare/format.hpp (text, needs fmt) and devshare/host.hpp
+// (the host runtime's instrument).
+#pragma once
+
+#include <devshare/address.hpp>
+#include <devshare/copy.hpp>
+#include <devshare/device.hpp>
+#include <devshare/diagnostic.hpp>
+#include <devshare/error.hpp>
+#include <devshare/explain.hpp>
+#include <devshare/exported.hpp>
+#include <devshare/imported.hpp>
+#include <devshare/mechanism.hpp>
+#include <devshare/memory.hpp>
+#include <devshare/peer.hpp>
+#include <devshare/process.hpp>
+#include <devshare/result.hpp>
+#include <devshare/runtime.hpp>
+#include <devshare/ticket.hpp>

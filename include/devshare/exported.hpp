@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exported: memory that other processes may import, and the key by which they do.
+//
+//   DEVSHARE_TRY(key, export_key(std::move(memory)));                  // the key now owns the memory
+//   DEVSHARE_TRY(ticket, key.admit(BarePid::from_peer_message(n)));    // the only way to bytes that can be sent
+//   ... send ticket.bytes(), wait until every importer has closed ...
+//   DEVSHARE_TRY(memory, std::move(key).close());                      // and gives it back
+#pragma once
+
+#include <devshare/address.hpp>
+#include <devshare/detail/owned.hpp>
+#include <devshare/device.hpp>
+#include <devshare/mechanism.hpp>
+#include <devshare/memory.hpp>
+#include <devshare/process.hpp>
+#include <devshare/result.hpp>
+#include <devshare/ticket.hpp>
+
+#include <concepts>
+#include <new>
+#include <span>
+#include <type_traits>
+
+namespace devshare {
+
+// An engine opts its own block type in by specialising this to true for it. The type then owns one whole allocation of
+// aclrtMalloc and offers `DeviceSpan<std::byte> bytes()` and `Device device()`; it is kept alive by being owned.
+template <class O>
+inline constexpr bool is_key_exportable = false;
+template <>
+inline constexpr bool is_key_exportable<DeviceMemory> = true;
+template <>
+inline constexpr bool is_key_exportable<UnownedMemory> = true;
+
+namespace detail {
+
+// One live export of the runtime: a pointer to an immutable record in the library.
+struct ExportRecord;
+struct ExportValue {
+  ExportRecord* record = nullptr;
+};
+struct ExportPolicy {
+  using Value = ExportValue;
+  DEVSHARE_API static const void* identity(const Value& value) noexcept;
+  DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+};
+
+DEVSHARE_API Result<ExportValue> open_key_export(const Device& device, void* address, std::size_t size,
+                                                 bool unrestricted) noexcept;
+DEVSHARE_API Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids,
+                                       Slice slice) noexcept;
+DEVSHARE_API Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice) noexcept;
+
+// Keeps for the life of the process what must not be freed.
+DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noexcept;
+
+}  // namespace detail
+
+// An export of M (by_key), of memory held by Owner, for Listed importers or Unrestricted. Movable, not copyable.
+// admit() and ticket() may be called from several threads at once; everything else one thread at a time. Moved from,
+// it answers `closed`.
+//
+// ACL tells an exporter nothing about its importers: close() must come after the last of them has closed (R20), and
+// the program must see to that itself. Importers map the whole block: a slice is a view of it, not a wall.
+//
+// The destructor closes the key, then lets Owner end. If the key cannot be closed the memory is parked, not freed
+// (Runtime::parked): leaked bytes are better than foreign ones.
+template <class M, class Owner, class Admission = Listed>
+class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]] Exported {
+ public:
+  static_assert(std::is_nothrow_move_constructible_v<Owner> && std::is_nothrow_move_assignable_v<Owner>,
+                "a refused step must be able to give its object back");
+
+  Exported(Exported&&) noexcept = default;
+  Exported& operator=(Exported&& other) noexcept {
+    Exported taken(std::move(other));
+    std::swap(owner_, taken.owner_);
+    std::swap(export_, taken.export_);
+    return *this;
+  }
+  ~Exported() {
+    if (!export_.holds()) return;
+    end();
+  }
+
+  // Admits a process, or several, and issues the ticket for them: for the whole block, or for a slice of it. The
+  // importer must have started before it is admitted (R15); a pid stays admitted until the key is closed.
+  // Errors: out_of_range (the slice leaves the block), invalid_argument (no pid), stale_token, closed, forked,
+  // runtime_gone, refused. ACL: aclrtIpcMemSetImportPid, once for every 31 pids (R16).
+  DEVSHARE_READS Result<Ticket<M>> admit(BarePid pid, Slice slice = {}) &
+    requires std::same_as<Admission, Listed>
+  {
+    return admit(std::span<const BarePid>(&pid, 1), slice);
+  }
+  DEVSHARE_READS Result<Ticket<M>> admit(std::span<const BarePid> pids, Slice slice = {}) &
+    requires std::same_as<Admission, Listed>
+  {
+    auto bytes = detail::admit(export_, pids, slice);
+    if (!bytes) return std::move(bytes).error();
+    return Ticket<M>(*bytes);
+  }
+  template <class... Arguments>
+  void admit(Arguments&&...) && = delete;       // the key would end before its ticket is used: keep it in a named object
+  void admit() & = delete;                      // admit nobody: name the process that may import, by its BarePid
+  void admit(std::integral auto, Slice = {}) & = delete;  // an integer is no process: BarePid::from_peer_message(n)
+  void admit(BarePid, Slice = {}) &
+    requires std::same_as<Admission, Unrestricted>
+  = delete;  // this export asks nobody (R13): take ticket()
+
+  // The ticket of an export that asks nobody. Errors: out_of_range, closed, forked, runtime_gone.
+  DEVSHARE_READS Result<Ticket<M>> ticket(Slice slice = {}) const&
+    requires std::same_as<Admission, Unrestricted>
+  {
+    auto bytes = detail::issue_ticket(export_, slice);
+    if (!bytes) return std::move(bytes).error();
+    return Ticket<M>(*bytes);
+  }
+  void ticket(Slice = {}) const&
+    requires std::same_as<Admission, Listed>
+  = delete;  // nobody was admitted: a ticket comes from admit(pid) (R13)
+  void ticket(Slice = {}) && = delete;  // the key would end before its ticket is used: keep it in a named object
+
+  // The exporter goes on using its memory.
+  DEVSHARE_READS const Owner& owner() const& noexcept DEVSHARE_LIFETIMEBOUND { return owner_; }
+  DEVSHARE_READS DeviceSpan<std::byte> bytes() & noexcept DEVSHARE_LIFETIMEBOUND { return owner_.bytes(); }
+  DeviceSpan<std::byte> bytes() && = delete;  // the memory ends with the temporary: keep it in a named object
+  DEVSHARE_READS Device device() const noexcept { return owner_.device(); }
+
+  // Closes the key and gives the memory back. Every importer must have closed before (R20). If the runtime refuses,
+  // the export comes back in the error, whole.
+  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtIpcMemClose.
+  DEVSHARE_CONSUMES Result<Owner, Refused<Exported>> close() && noexcept {
+    if (!export_.holds() || !export_.session().alive()) [[unlikely]] {
+      return Refused<Exported>(detail::unusable(export_.session(), Operation::close_export), std::move(*this));
+    }
+    if (auto closed = detail::ExportPolicy::close(export_.session(), export_.value()); !closed) [[unlikely]] {
+      return Refused<Exported>(closed.error(), std::move(*this));
+    }
+    export_.release();
+    return std::move(owner_);
+  }
+  void close() const& = delete;  // write std::move(key).close(): it ends the export and gives the memory back
+
+  // For the library's own headers.
+  Exported(Owner&& owner, const detail::Session& session, detail::ExportValue value) noexcept
+      : owner_(std::move(owner)), export_(session, value) {}
+
+ private:
+  void end() noexcept {
+    const detail::Session session = export_.session();
+    if (auto closed = export_.close(Operation::close_export); !closed) [[unlikely]] {
+      if (!session.alive()) {
+        detail::report_outlived(session);
+        return;
+      }
+      const std::size_t bytes = owner_.bytes().size();
+      detail::park(new (std::nothrow) Owner(std::move(owner_)), bytes, closed.error());
+    }
+  }
+
+  Owner owner_;
+  detail::Owned<detail::ExportPolicy> export_;
+};
+
+template <class Owner = DeviceMemory, class Admission = Listed>
+using SharedMemoryKey = Exported<by_key, Owner, Admission>;
+
+namespace detail {
+
+template <class Admission, class Owner>
+Result<SharedMemoryKey<Owner, Admission>, Refused<Owner>> export_key_as(Owner&& owner) noexcept {
+  const Device device = owner.device();
+  const DeviceSpan<std::byte> block = owner.bytes();
+  auto opened = open_key_export(device, block.data().address(), block.size(), std::is_same_v<Admission, Unrestricted>);
+  if (!opened) [[unlikely]] return Refused<Owner>(opened.error(), std::move(owner));
+  return SharedMemoryKey<Owner, Admission>(std::move(owner), device.session(), *opened);
+}
+
+template <class O>
+concept KeyExportable = !std::is_reference_v<O> && is_key_exportable<O>;
+
+}  // namespace detail
+
+// Exports a whole allocation by key, to processes that admit() will name. The memory goes into the key; a refusal
+// brings it back. The exported address must be the start of aclrtMalloc memory (R10).
+// Errors: not_exportable, closed, forked, runtime_gone, unsupported_by_runtime, refused.
+// ACL: aclrtIpcMemGetExportKey.
+template <detail::KeyExportable O>
+Result<SharedMemoryKey<O, Listed>, Refused<O>> export_key(O&& owner) noexcept {
+  return detail::export_key_as<Listed, O>(std::move(owner));
+}
+// The same for whoever holds the ticket: the runtime asks nobody for its pid.
+template <detail::KeyExportable O>
+Result<SharedMemoryKey<O, Unrestricted>, Refused<O>> export_key_unrestricted(O&& owner) noexcept {
+  return detail::export_key_as<Unrestricted, O>(std::move(owner));
+}
+
+template <class O>
+  requires std::is_lvalue_reference_v<O>
+void export_key(O&&) = delete;  // write export_key(std::move(memory)): the key owns what it exports
+template <class O>
+  requires(!std::is_reference_v<O> && !is_key_exportable<O>)
+void export_key(O&&) = delete;  // a key needs memory of aclrtMalloc that this process owns (R10, R12): is_key_exportable
+template <class O>
+  requires std::is_lvalue_reference_v<O>
+void export_key_unrestricted(O&&) = delete;  // write export_key_unrestricted(std::move(memory)): the key owns it
+template <class O>
+  requires(!std::is_reference_v<O> && !is_key_exportable<O>)
+void export_key_unrestricted(O&&) = delete;  // a key needs memory of aclrtMalloc that this process owns (R10, R12)
+
+}  // namespace devshare

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// ImportedMapping: memory of another process, usable in this one until it is closed.
+#pragma once
+
+#include <devshare/address.hpp>
+#include <devshare/detail/owned.hpp>
+#include <devshare/device.hpp>
+#include <devshare/mechanism.hpp>
+#include <devshare/peer.hpp>
+#include <devshare/result.hpp>
+#include <devshare/ticket.hpp>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace devshare {
+
+struct ReadWrite {
+  using Byte = std::byte;
+  static constexpr AccessMode mode = AccessMode::read_write;
+};
+struct ReadOnly {
+  using Byte = const std::byte;
+  static constexpr AccessMode mode = AccessMode::read_only;
+};
+
+namespace detail {
+
+// One open import of the process, counted: however often a ticket is opened, the runtime imports once.
+struct ImportRecord;
+struct ImportValue {
+  ImportRecord* record = nullptr;
+  void* address = nullptr;  // first byte of the slice
+  std::size_t size = 0;     // of the slice
+  std::int32_t device = -1;
+  Mechanism mechanism{};
+};
+struct ImportPolicy {
+  using Value = ImportValue;
+  static const void* identity(const Value& value) noexcept { return value.address; }
+  DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+};
+
+DEVSHARE_API Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device,
+                                             const PeerAccess* grant, AccessMode access) noexcept;
+DEVSHARE_API Result<void> check_import(const Session& session, const ImportValue& value) noexcept;
+
+}  // namespace detail
+
+// An import. `bytes()` is exactly the slice that the ticket names. Movable, not copyable; one thread at a time, though
+// any number of objects of one ticket may be used at once: they share one import of the runtime, which is closed with
+// the last of them. An object that exists has its memory mapped and accessible.
+//
+// B must close before A does (R20). If the exporter goes first, check() says exporter_gone, copies fail with it, and
+// kernels fault, as on the card.
+template <class Access>
+class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object ends")]] BasicImportedMapping {
+ public:
+  // Imports what the ticket names and makes it usable on `device`. Peer access between the two devices is enabled by
+  // the runtime, both ways, and stays until the process ends.
+  // Errors: self_import, different_host, already_imported, not_authorised, stale_token, exporter_gone, timed_out,
+  // peer_access_missing, access_mismatch, fd_limit, mapping_limit, no_device_context, runtime_gone, refused.
+  // ACL: aclrtIpcMemImportByKey with flag 1.
+  static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device) noexcept {
+    return open_with(ticket, device, nullptr, PeerAccess());
+  }
+  // The same with a grant of the caller, which the mapping keeps alive; the runtime enables nothing (flag 0).
+  // Further error: peer_mismatch, the grant is for other devices.
+  static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device,
+                                           PeerAccess access) noexcept {
+    return open_with(ticket, device, &access, std::move(access));
+  }
+  template <class M, class... Arguments>
+  static void open(const Ticket<M>&, Arguments&&...) = delete;  // a process cannot import what it exported
+
+  DEVSHARE_READS DeviceSpan<typename Access::Byte> bytes() const& noexcept DEVSHARE_LIFETIMEBOUND {
+    if (!import_.holds()) return {};
+    return {DevicePtr<typename Access::Byte>::from_address(import_.value().address), import_.value().size};
+  }
+  DeviceSpan<typename Access::Byte> bytes() && = delete;  // the import ends with the temporary: keep it in a named object
+
+  DEVSHARE_READS std::size_t size() const noexcept { return import_.holds() ? import_.value().size : 0; }
+  DEVSHARE_READS Mechanism mechanism() const noexcept { return import_.value().mechanism; }
+  DEVSHARE_READS Device device() const noexcept {
+    return detail::device_of(import_.session(), import_.value().device);
+  }
+
+  // Whether the bytes are still there. Errors: exporter_gone, closed, forked, runtime_gone.
+  DEVSHARE_READS Result<void> check() const noexcept { return detail::check_import(import_.session(), import_.value()); }
+
+  // Ends this reference; the last one closes the import.
+  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtIpcMemClose.
+  DEVSHARE_CONSUMES Result<void> close() && noexcept {
+    auto closed = import_.close(Operation::close_import);
+    grant_ = PeerAccess();
+    return closed;
+  }
+  void close() const& = delete;  // write std::move(mapping).close(): it ends the import
+
+ private:
+  static Result<BasicImportedMapping> open_with(const ReceivedTicket& ticket, const Device& device,
+                                                const PeerAccess* grant, PeerAccess&& kept) noexcept {
+    auto opened = detail::open_import(ticket, device, grant, Access::mode);
+    if (!opened) [[unlikely]] return opened.error();
+    return BasicImportedMapping(device.session(), *opened, std::move(kept));
+  }
+  BasicImportedMapping(const detail::Session& session, const detail::ImportValue& value, PeerAccess&& grant) noexcept
+      : grant_(std::move(grant)), import_(session, value) {}
+
+  PeerAccess grant_;  // outlives the import it was given for
+  detail::Owned<detail::ImportPolicy> import_;
+};
+
+using ImportedMapping = BasicImportedMapping<ReadWrite>;
+using ImportedConstMapping = BasicImportedMapping<ReadOnly>;
+
+}  // namespace devshare

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceMemory: a block of device memory this process owns. UnownedMemory: one that somebody else keeps alive.
+#pragma once
+
+#include <devshare/address.hpp>
+#include <devshare/detail/owned.hpp>
+#include <devshare/device.hpp>
+
+#include <cstddef>
+
+namespace devshare {
+
+// How a block is laid out. The default suits every product but 310P, where memory that is to be shared across devices
+// needs `peer_to_peer` (R43).
+struct Placement {
+  enum class Pages : std::uint8_t { huge_first, huge_only, normal_only, huge_1g_only };
+  Pages pages = Pages::huge_first;
+  bool peer_to_peer = false;
+};
+
+namespace detail {
+
+struct MemoryValue {
+  void* address = nullptr;
+  std::size_t size = 0;
+  std::int32_t device = -1;
+};
+
+struct MemoryPolicy {
+  using Value = MemoryValue;
+  static const void* identity(const Value& value) noexcept { return value.address; }
+  static Result<void> close(const Session& session, const Value& value) noexcept {
+    const RuntimeRecord& record = *session.record;
+    const CurrentDevice current(record, value.device);
+    acl::aclError code = current.code();
+    if (code == 0) [[likely]] {
+      code = record.table.aclrtFree(value.address);
+      if (code == 0) [[likely]] return {};
+    }
+    return refusal(record, Operation::free_memory, acl::Entry::aclrtFree, code, {.device = value.device});
+  }
+};
+
+// The vendor's policy number of a placement.
+constexpr acl::aclrtMemMallocPolicy malloc_policy_of(Placement placement) noexcept {
+  const int pages = static_cast<int>(placement.pages);
+  if (placement.pages == Placement::Pages::huge_1g_only) {
+    return placement.peer_to_peer ? acl::malloc_policy::huge_1g_only_p2p : acl::malloc_policy::huge_1g_only;
+  }
+  return (placement.peer_to_peer ? acl::malloc_policy::huge_first_p2p : acl::malloc_policy::huge_first) + pages;
+}
+
+}  // namespace detail
+
+// A block of aclrtMalloc memory, freed when it ends. Movable, not copyable. One thread at a time; different blocks from
+// any threads. Moved from, it is empty: bytes() is the empty span and close() returns `closed`.
+class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends")]] DeviceMemory {
+ public:
+  // `bytes` > 0. Fresh memory of the host runtime is zero; the vendor's holds whatever was there.
+  // Errors: invalid_argument, out_of_memory, fd_limit, address_space_exhausted, no_space, runtime_gone.
+  // ACL: aclrtMalloc.
+  static Result<DeviceMemory> allocate(const Device& device, std::size_t bytes, Placement placement = {}) noexcept {
+    const detail::RuntimeRecord& record = *device.session().record;
+    if (!device.session().alive()) [[unlikely]] return detail::unusable(device.session(), Operation::allocate);
+    const detail::CurrentDevice current(record, device.number());
+    acl::aclError code = current.code();
+    if (code == 0) [[likely]] {
+      void* address = nullptr;
+      code = record.table.aclrtMalloc(&address, bytes, detail::malloc_policy_of(placement));
+      if (code == 0) [[likely]] return DeviceMemory(device.session(), {address, bytes, device.number()});
+    }
+    return detail::refusal(record, Operation::allocate, acl::Entry::aclrtMalloc, code,
+                           {.device = device.number(), .needed = bytes});
+  }
+
+  DEVSHARE_READS DeviceSpan<std::byte> bytes() & noexcept DEVSHARE_LIFETIMEBOUND { return span<std::byte>(); }
+  DEVSHARE_READS DeviceSpan<const std::byte> bytes() const& noexcept DEVSHARE_LIFETIMEBOUND { return span<const std::byte>(); }
+  DeviceSpan<std::byte> bytes() && = delete;  // the memory ends with the temporary: keep it in a named object
+
+  DEVSHARE_READS std::size_t size() const noexcept { return owned_.holds() ? owned_.value().size : 0; }
+  // Where the memory is. Only of an object that was not moved from.
+  DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
+
+  // Frees the memory. Where that fails the runtime keeps it; there is nothing left to hold here.
+  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFree.
+  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_memory); }
+  void close() const& = delete;  // write std::move(memory).close(): it ends the memory
+
+  // For the library's own headers.
+  DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
+
+ private:
+  DeviceMemory(const detail::Session& session, const detail::MemoryValue& value) noexcept : owned_(session, value) {}
+
+  template <class T>
+  DeviceSpan<T> span() const noexcept {
+    if (!owned_.holds()) return {};
+    return {DevicePtr<T>::from_address(owned_.value().address), owned_.value().size};
+  }
+
+  detail::Owned<detail::MemoryPolicy> owned_;
+};
+
+// Memory of aclrtMalloc that this object does not own: the caller promises that the block outlives whatever is made
+// from it. A value. Prefer to opt the engine's own block type in (is_key_exportable): then ownership keeps it alive.
+class UnownedMemory {
+ public:
+  // `block` is a whole allocation: its start and its size.
+  static UnownedMemory promise_outlives(const Device& device, DeviceSpan<std::byte> block) noexcept {
+    return UnownedMemory(device, block);
+  }
+
+  DeviceSpan<std::byte> bytes() const noexcept { return block_; }
+  std::size_t size() const noexcept { return block_.size(); }
+  const Device& device() const noexcept DEVSHARE_LIFETIMEBOUND { return device_; }
+
+ private:
+  UnownedMemory(const Device& device, DeviceSpan<std::byte> block) noexcept : device_(device), block_(block) {}
+
+  Device device_;
+  DeviceSpan<std::byte> block_;
+};
+
+}  // namespace devshare
