@@ -15,13 +15,22 @@ struct DeviceNumber {
   std::int32_t physical = -1;
 };
 
+// Success, or a refusal with 100001 when aclInit has not been called.
+acl::aclError require_initialised();
+
 // The current device of the calling thread, or a refusal with 107002 / 100001 (code != 0).
 acl::aclError current_device(DeviceNumber* out);
+
+// Both numbers of a device by its user id, or a refusal with 107001.
+acl::aclError find_device(std::int32_t user, DeviceNumber* out);
 
 // Peer access between physical devices. `peer_access_effective` is true for a == b and where both directions are on.
 bool peer_access_effective(std::int32_t a, std::int32_t b);
 
 // What an import with flag 1 does: both directions on, counted to this process until it ends. A no-op for a == b.
 acl::aclError enable_peer_access_for_import(std::int32_t importer, std::int32_t owner);
+
+// aclFinalize: every context ends and every device of this process is closed.
+void devices_shut_down();
 
 }  // namespace devshare::host

@@ -31,13 +31,5 @@ WEAK void ledger_commit(std::int32_t, std::uint64_t) {}
 WEAK void ledger_take_back(std::int32_t, std::uint64_t) {}
 WEAK void ledger_release(std::int32_t, std::uint64_t) {}
 WEAK std::uint64_t ledger_bytes_in_use(std::int32_t) { return 0; }
-WEAK bool instrument_armed() noexcept { return false; }
-WEAK acl::aclError instrument_before(acl::Entry) { return 0; }
-WEAK void instrument_after(acl::Entry, acl::aclError, std::string_view, std::uint64_t) {}
-WEAK const Profile& profile() { static const Profile p; return p; }
-WEAK std::string_view product_name(Product) noexcept { return "a2"; }
-WEAK acl::aclError current_device(DeviceNumber* out) { *out = {0, 0}; return 0; }
-WEAK bool peer_access_effective(std::int32_t a, std::int32_t b) { return a == b; }
-WEAK acl::aclError enable_peer_access_for_import(std::int32_t, std::int32_t) { return 0; }
 WEAK const acl::Table& table() noexcept { static const acl::Table t; return t; }
 }
