@@ -45,7 +45,12 @@ enum class Reason : std::uint16_t {
   user_refused,           // the process at the other end belongs to another user
   timed_out,              // the exporter did not answer in time
   protocol,               // the other side sent what no runtime of ours sends
+  key_limit,              // as many keys as a process may have, or pids as a key may list: available
+  foreign_pid_namespace,  // admitted by a plain pid, which the exporter cannot check from its pid namespace: pid
+  p2p_policy_missing,     // R43: crosses devices, but was not allocated with a P2P policy
 };
+
+inline constexpr Reason last_reason = Reason::p2p_policy_missing;
 
 // 40 bytes, plain. Fields that a reason does not use are zero.
 struct Cause {

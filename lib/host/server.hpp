@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service thread of an exporting process: accepts importers, asks the kernel who they are, hands each request to
+// an answerer and sends its reply. It sleeps in epoll without a time limit, so an idle exporter costs nothing.
+//
+// Nothing a peer does can hold it up: sends never block (who does not read is dropped), and whatever is not a request
+// of ours closes that peer's connection and no other.
+#pragma once
+
+#include "block.hpp"
+#include "peer_identity.hpp"
+#include "unique_fd.hpp"
+#include "wire.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace devshare::host {
+
+// Connections are capped here and at a quarter of the descriptor limit; the newcomer is refused, nobody is dropped.
+inline constexpr std::size_t most_connections = 1024;
+
+// A reply and what must stay alive until it is sent.
+struct Answer {
+  Reply reply;
+  int descriptor = -1;
+  PinnedBlock memory;  // whose descriptor that is, if it is a block's
+};
+
+class Answerer {
+ public:
+  virtual void service_begins() noexcept = 0;  // on the service thread, before the first answer
+  virtual void service_ends() noexcept = 0;    // on the service thread, after the last one
+  virtual Answer answer(const Request& request, const Peer& peer) = 0;
+
+ protected:
+  ~Answerer() = default;
+};
+
+class Server {
+ public:
+  // Serves a listening socket until destroyed; the socket and the answerer outlive the server. 0 or an errno.
+  static int start(int listener, Answerer& answerer, std::unique_ptr<Server>* out);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::size_t connections() const noexcept { return connection_count_.load(std::memory_order_relaxed); }
+
+  // Around fork. In the child the service thread does not exist: its descriptors are closed and nothing else is done.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+  void close_descriptors() noexcept;
+
+ private:
+  struct Connection {
+    UniqueFd socket;
+    Peer peer;
+  };
+
+  Server(int listener, Answerer& answerer) noexcept : listener_(listener), answerer_(answerer) {}
+  int open();
+  static void* thread_main(void* server);
+  void run();
+  void accept_all();
+  int accept_into_spare();
+  void greet(int socket);
+  bool serve(int socket, const Peer& peer);
+  void drop(int socket);
+  bool watch(int descriptor, std::uint32_t events) noexcept;
+
+  const int listener_;
+  Answerer& answerer_;
+  UniqueFd epoll_;
+  UniqueFd wake_;   // written once, to stop
+  UniqueFd spare_;         // given up for a moment to turn a newcomer away when the descriptor table is full
+  bool stalled_ = false;   // newcomers are waiting for a descriptor
+  std::mutex mutex_;       // the set of connections; held across accept, so that fork sees every socket
+  std::unordered_map<int, Connection> connections_;  // changed by the service thread only
+  std::atomic<std::size_t> connection_count_{0};
+  pthread_t thread_{};
+  bool running_ = false;
+};
+
+}  // namespace devshare::host

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace devshare::host {
+namespace {
+
+using detail::Reason;
+
+constexpr std::uint16_t flag_read_only = 1;
+constexpr std::uint16_t flag_p2p_policy = 2;
+constexpr std::uint16_t flag_unsealed = 4;
+constexpr std::uint16_t all_flags = flag_read_only | flag_p2p_policy | flag_unsealed;
+
+// Puts integers into bytes one after the other, and takes them out again in the same order.
+class Writer {
+ public:
+  explicit Writer(std::span<std::uint8_t> out) noexcept : left_(out) {}
+
+  template <class Integer>
+  void put(Integer value) noexcept {
+    const auto bits = static_cast<std::make_unsigned_t<Integer>>(value);
+    for (std::size_t i = 0; i < sizeof bits; ++i) left_[i] = static_cast<std::uint8_t>(bits >> (8 * i));
+    left_ = left_.subspan(sizeof bits);
+  }
+  void put(std::span<const std::uint8_t> bytes) noexcept {
+    std::copy(bytes.begin(), bytes.end(), left_.begin());
+    left_ = left_.subspan(bytes.size());
+  }
+
+ private:
+  std::span<std::uint8_t> left_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint8_t> in) noexcept : left_(in) {}
+
+  template <class Integer>
+  void take(Integer& value) noexcept {
+    std::make_unsigned_t<Integer> bits = 0;
+    for (std::size_t i = 0; i < sizeof bits; ++i) {
+      bits = static_cast<std::make_unsigned_t<Integer>>(bits | static_cast<std::make_unsigned_t<Integer>>(left_[i])
+                                                                   << (8 * i));
+    }
+    value = static_cast<Integer>(bits);
+    left_ = left_.subspan(sizeof bits);
+  }
+  void take(std::span<std::uint8_t> bytes) noexcept {
+    std::copy_n(left_.begin(), bytes.size(), bytes.begin());
+    left_ = left_.subspan(bytes.size());
+  }
+
+ private:
+  std::span<const std::uint8_t> left_;
+};
+
+void put_head(Writer& out, Op op, std::uint32_t sequence) noexcept {
+  out.put(wire_magic);
+  out.put(wire_version);
+  out.put(static_cast<std::uint16_t>(op));
+  out.put(sequence);
+}
+
+bool take_head(Reader& in, Op& op, std::uint32_t& sequence) noexcept {
+  std::uint32_t magic = 0;
+  std::uint16_t version = 0;
+  std::uint16_t raw_op = 0;
+  in.take(magic);
+  in.take(version);
+  in.take(raw_op);
+  in.take(sequence);
+  op = static_cast<Op>(raw_op);
+  return magic == wire_magic && version == wire_version && (op == Op::hello || op == Op::import_memory);
+}
+
+}  // namespace
+
+RequestBytes encode(const Request& request) noexcept {
+  RequestBytes bytes{};
+  Writer out(bytes);
+  put_head(out, request.op, request.sequence);
+  out.put(request.bare_pid);
+  out.put(request.key.endpoint);
+  out.put(request.key.slot);
+  out.put(std::span<const std::uint8_t>(request.key.secret));
+  return bytes;
+}
+
+std::optional<Request> decode_request(std::span<const std::uint8_t> bytes) noexcept {
+  if (bytes.size() != request_size) return std::nullopt;
+  Reader in(bytes);
+  Request request;
+  if (!take_head(in, request.op, request.sequence)) return std::nullopt;
+  in.take(request.bare_pid);
+  in.take(request.key.endpoint);
+  in.take(request.key.slot);
+  in.take(std::span<std::uint8_t>(request.key.secret));
+  return request;
+}
+
+ReplyBytes encode(const Reply& reply) noexcept {
+  ReplyBytes bytes{};
+  Writer out(bytes);
+  put_head(out, reply.op, reply.sequence);
+  out.put(reply.code);
+  out.put(static_cast<std::uint16_t>(reply.reason));
+  out.put(static_cast<std::uint16_t>((reply.read_only ? flag_read_only : 0) |
+                                     (reply.p2p_policy ? flag_p2p_policy : 0) |
+                                     (reply.unsealed ? flag_unsealed : 0)));
+  out.put(reply.pid);
+  out.put(reply.listed_pid);
+  out.put(reply.listed_count);
+  out.put(reply.needed);
+  out.put(reply.available);
+  out.put(reply.device);
+  out.put(reply.watch);
+  out.put(reply.offset);
+  out.put(reply.size);
+  out.put(reply.page_size);
+  return bytes;
+}
+
+std::optional<Reply> decode_reply(std::span<const std::uint8_t> bytes) noexcept {
+  if (bytes.size() != reply_size) return std::nullopt;
+  Reader in(bytes);
+  Reply reply;
+  if (!take_head(in, reply.op, reply.sequence)) return std::nullopt;
+  std::uint16_t reason = 0;
+  std::uint16_t flags = 0;
+  in.take(reply.code);
+  in.take(reason);
+  in.take(flags);
+  in.take(reply.pid);
+  in.take(reply.listed_pid);
+  in.take(reply.listed_count);
+  in.take(reply.needed);
+  in.take(reply.available);
+  in.take(reply.device);
+  in.take(reply.watch);
+  in.take(reply.offset);
+  in.take(reply.size);
+  in.take(reply.page_size);
+  if (reason > static_cast<std::uint16_t>(detail::last_reason) || (flags & ~all_flags) != 0) {
+    return std::nullopt;
+  }
+  reply.reason = static_cast<Reason>(reason);
+  reply.read_only = (flags & flag_read_only) != 0;
+  reply.p2p_policy = (flags & flag_p2p_policy) != 0;
+  reply.unsealed = (flags & flag_unsealed) != 0;
+  // A reply either refuses and says why, or describes memory that can exist.
+  if ((reply.code != 0) != (reply.reason != Reason::none)) return std::nullopt;
+  if (reply.code == 0 && reply.op == Op::import_memory) {
+    if (reply.size == 0 || reply.device < 0 || reply.offset + reply.size < reply.size) return std::nullopt;
+    if (reply.page_size == 0 || (reply.page_size & (reply.page_size - 1)) != 0) return std::nullopt;
+  }
+  return reply;
+}
+
+}  // namespace devshare::host

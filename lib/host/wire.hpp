@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages between an importer and an exporter: fixed size, little-endian, one request and one reply. Pure
+// functions between bytes and values: whatever bytes come in, decoding reads only them and says yes or no.
+//
+//   request  magic u32, version u16, op u16, sequence u32, bare pid i32, endpoint u64, slot u32, secret[28]
+//   reply    magic u32, version u16, op u16, sequence u32, code i32, reason u16, flags u16, pid i32, listed pid i32,
+//            listed count u32, needed u64, available u64, device i32, watch u64, offset u64, size u64, page size u64
+#pragma once
+
+#include "key.hpp"
+
+#include <devshare/acl/types.hpp>
+#include <devshare/detail/cause.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace devshare::host {
+
+inline constexpr std::uint32_t wire_magic = 0x31535644;  // "DVS1"
+inline constexpr std::uint16_t wire_version = 1;
+
+enum class Op : std::uint16_t {
+  hello = 1,        // the reply carries the control page
+  import_memory,    // the reply carries the memory
+};
+
+struct Request {
+  Op op = Op::hello;
+  std::uint32_t sequence = 0;
+  std::int32_t bare_pid = 0;  // the number the importer goes by: to explain refusals, never to allow anything
+  KeyName key;                // hello uses the endpoint only
+
+  bool operator==(const Request&) const = default;
+};
+
+struct Reply {
+  Op op = Op::hello;
+  std::uint32_t sequence = 0;         // of the request; 0 when the exporter refuses before it has read one
+  acl::aclError code = 0;
+  detail::Reason reason = detail::Reason::none;  // why not, when code is not 0
+  std::int32_t pid = 0;               // refusals: the number by which the exporter knows the importer
+  std::int32_t listed_pid = 0;        // refusals: one of the numbers that were admitted
+  std::uint32_t listed_count = 0;
+  std::uint64_t needed = 0;           // refusals for a limit
+  std::uint64_t available = 0;
+  std::int32_t device = -1;           // physical, of the memory
+  bool read_only = false;
+  bool p2p_policy = false;            // allocated for access from other devices (R43)
+  bool unsealed = false;              // a fallback file, whose size nothing guards
+  std::uint64_t watch = 0;            // what the key's slot of the control page holds while the key is good
+  std::uint64_t offset = 0;           // of the shared bytes in the descriptor
+  std::uint64_t size = 0;
+  std::uint64_t page_size = 0;
+
+  bool operator==(const Reply&) const = default;
+};
+
+inline constexpr std::size_t request_size = 4 + 2 + 2 + 4 + 4 + 8 + 4 + 28;
+inline constexpr std::size_t reply_size = 4 + 2 + 2 + 4 + 4 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 8;
+using RequestBytes = std::array<std::uint8_t, request_size>;
+using ReplyBytes = std::array<std::uint8_t, reply_size>;
+
+RequestBytes encode(const Request& request) noexcept;
+ReplyBytes encode(const Reply& reply) noexcept;
+
+std::optional<Request> decode_request(std::span<const std::uint8_t> bytes) noexcept;
+std::optional<Reply> decode_reply(std::span<const std::uint8_t> bytes) noexcept;
+
+}  // namespace devshare::host
