@@ -12,4 +12,7 @@ namespace devshare::host {
 // The host runtime's entries, complete. Filled once, immortal.
 const acl::Table& table() noexcept;
 
+// The library says that its Runtime is this one: devshare/host.hpp's active() is true from then on.
+void note_chosen() noexcept;
+
 }  // namespace devshare::host

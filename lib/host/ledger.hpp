@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the devices that all processes of a machine share: bytes in use and peer-access grants, in one small
 // file, exact also after kill -9 of anyone.
+//
+// Each process writes a slot of its own, which counts while it lives. A claim that fits is made without a system call:
+// it adds to its slot first and then sums all slots, so that of two that do not fit together at least one sees the
+// other. Only one that does not fit takes the lock of the file, sweeps away the slots of the dead and decides.
 #pragma once
 
 #include <devshare/acl/types.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace devshare::host {
@@ -25,8 +30,13 @@ acl::aclError ledger_grant(std::int32_t from, std::int32_t to);   // 207001 at t
 acl::aclError ledger_revoke(std::int32_t from, std::int32_t to);  // 507899 without a grant of this process
 bool ledger_direction_on(std::int32_t from, std::int32_t to);     // by any live process
 
-// "machine" when the file is shared with the other processes of this user, "process" when there is none.
+// Directions this process holds on, each as often as it enabled it.
+std::uint64_t ledger_grants_held();
+
+// "machine" when the file is shared with the other processes of this user that have the same devices, "process" when
+// there is none; then the note says why, and the numbers above are this process's own.
 std::string_view ledger_scope();
+std::string ledger_note();
 
 void ledger_shut_down();  // aclFinalize: this process's slot is given up
 

@@ -85,7 +85,10 @@ bool set_devices(Profile& profile, std::string_view text) {
   return parse_between(text, 1, max_devices, &profile.device_count);
 }
 
-bool set_capacity(Profile& profile, std::string_view text) { return parse_bytes(text, &profile.capacity); }
+// The ceiling keeps the sum over all processes far from the end of 64 bits.
+bool set_capacity(Profile& profile, std::string_view text) {
+  return parse_bytes(text, &profile.capacity) && profile.capacity <= (std::uint64_t{1} << 50);
+}
 
 // "01/10": a row for each device, in it a column for each device it can reach.
 bool set_peers(Profile& profile, std::string_view text) {
@@ -212,7 +215,7 @@ bool set_delay(Profile& profile, std::string_view text) {
 constexpr Switch table[] = {
     {"DEVSHARE_HOST_PROFILE", set_product, "a2, a3, training, 310p or 950"},
     {"DEVSHARE_HOST_DEVICES", set_devices, "a number from 1 to 16"},
-    {"DEVSHARE_HOST_CAPACITY", set_capacity, "a number of bytes above 0, with K, M or G if you like"},
+    {"DEVSHARE_HOST_CAPACITY", set_capacity, "a number of bytes from 1 to 1048576G, with K, M or G if you like"},
     {"DEVSHARE_HOST_PEERS", set_peers, "a row of 0 and 1 for each device, joined by '/', as 01/10 for two"},
     {"ASCEND_RT_VISIBLE_DEVICES", set_visible, "ascending device ids, joined by ','"},
     {"DEVSHARE_HOST_NORMAL_PAGE", set_normal_page, "a power of two from 4K to 1G"},

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What devshare/host.hpp shows of the state of the runtime: counters, device state, and a kernel's view of memory.
+#include "block.hpp"
+#include "exports.hpp"
+#include "failure.hpp"
+#include "host_runtime.hpp"
+#include "imports.hpp"
+#include "ledger.hpp"
+#include "lifecycle.hpp"
+
+#include <devshare/host.hpp>
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+namespace devshare::host {
+namespace {
+
+std::atomic<bool> chosen{false};
+
+void* no_view(detail::Cause* why, const Cause& cause) {
+  if (why != nullptr) *why = cause;
+  return nullptr;
+}
+
+}  // namespace
+
+void note_chosen() noexcept { chosen.store(true, std::memory_order_release); }
+
+bool active() noexcept { return chosen.load(std::memory_order_acquire); }
+
+Counters counters() {
+  const BlockCounters blocks = block_counters();
+  const ExportCounters exports = export_counters();
+  const ImportCounters imports = import_counters();
+  return {.allocations = blocks.allocations,
+          .bytes = blocks.allocated_bytes,
+          .imports = blocks.imports,
+          .views = blocks.views,
+          .descriptors = blocks.descriptors,
+          .keys_exported = exports.keys,
+          .keys_imported = imports.keys,
+          .key_opens = imports.references,
+          .connections = exports.connections + imports.connections,
+          .peer_grants = ledger_grants_held()};
+}
+
+std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }
+
+std::string_view device_state_scope() { return ledger_scope(); }
+
+std::string device_state_note() { return ledger_note(); }
+
+void* view_of(const void* device_address, std::size_t size, ViewAccess access, detail::Cause* why) {
+  if (in_forked_child()) return no_view(why, {.reason = Reason::forked});
+  const CallGate gate;
+  if (!initialised()) return no_view(why, {.reason = Reason::not_initialised});
+  const PinnedBlock block(device_address);
+  if (!block) return no_view(why, {.reason = Reason::not_device_memory});
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(device_address) - block.base();
+  if (offset > block.size() || size > block.size() - offset) {
+    const std::uint64_t available = offset < block.size() ? block.size() - offset : 0;
+    return no_view(why, {.reason = Reason::out_of_bounds, .needed = size, .available = available});
+  }
+  if (access == ViewAccess::read_write && block.read_only()) return no_view(why, {.reason = Reason::read_only});
+  std::byte* const view = block.view();
+  return view != nullptr ? view + offset : no_view(why, last_cause());
+}
+
+}  // namespace devshare::host
