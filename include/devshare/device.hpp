@@ -35,6 +35,10 @@ class Device {
   DeviceId id() const noexcept { return id_; }
   Runtime runtime() const noexcept;
 
+  // Makes the device current on this thread until the thread says otherwise. Not needed for correctness: it saves the
+  // calls by which every operation would do so for itself. ACL: aclrtSetDevice. Errors: no_device_context, runtime_gone.
+  DEVSHARE_API Result<void> make_current() const noexcept;
+
   // Free and total memory of the device. Errors: unsupported_by_runtime, runtime_gone.
   DEVSHARE_API Result<MemoryInfo> memory_info() const noexcept;
 

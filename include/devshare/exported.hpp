@@ -41,6 +41,7 @@ struct ExportValue {
 };
 struct ExportPolicy {
   using Value = ExportValue;
+  DEVSHARE_API static void abandon(const Value& value) noexcept;
   DEVSHARE_API static const void* identity(const Value& value) noexcept;
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
 };
@@ -146,16 +147,23 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
       : owner_(std::move(owner)), export_(session, value) {}
 
  private:
+  // What is kept when the runtime refuses to close: the memory and the record of its key.
+  struct Kept {
+    Owner owner;
+    detail::ExportValue key;
+  };
+
   void end() noexcept {
     const detail::Session session = export_.session();
-    if (auto closed = export_.close(Operation::close_export); !closed) [[unlikely]] {
-      if (!session.alive()) {
-        detail::report_outlived(session);
-        return;
-      }
-      const std::size_t bytes = owner_.bytes().size();
-      detail::park(new (std::nothrow) Owner(std::move(owner_)), bytes, closed.error());
+    if (!session.alive()) {
+      if (auto closed = export_.close(Operation::close_export); !closed) detail::report_outlived(session);
+      return;
     }
+    auto closed = detail::ExportPolicy::close(session, export_.value());
+    const detail::ExportValue value = export_.release();
+    if (closed) [[likely]] return;
+    const std::size_t bytes = owner_.bytes().size();
+    detail::park(new (std::nothrow) Kept{std::move(owner_), value}, bytes, closed.error());
   }
 
   Owner owner_;

@@ -37,6 +37,7 @@ struct ImportValue {
 };
 struct ImportPolicy {
   using Value = ImportValue;
+  DEVSHARE_API static void abandon(const Value& value) noexcept;
   static const void* identity(const Value& value) noexcept { return value.address; }
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
 };

@@ -28,6 +28,7 @@ struct MemoryValue {
 
 struct MemoryPolicy {
   using Value = MemoryValue;
+  static void abandon(const Value&) noexcept {}
   static const void* identity(const Value& value) noexcept { return value.address; }
   static Result<void> close(const Session& session, const Value& value) noexcept {
     const RuntimeRecord& record = *session.record;

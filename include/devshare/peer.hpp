@@ -17,6 +17,7 @@ struct PeerValue {
 
 struct PeerPolicy {
   using Value = PeerValue;
+  static void abandon(const Value&) noexcept {}
   static const void* identity(const Value&) noexcept { return nullptr; }
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
 };

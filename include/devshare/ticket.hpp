@@ -15,7 +15,7 @@
 namespace devshare {
 
 // The length of every ticket of this version: fixed, so that a receiver knows what to read before it has read any.
-inline constexpr std::size_t ticket_size = 320;
+inline constexpr std::size_t ticket_size = 256;
 
 // A ticket as bytes, to be sent as they are: they are binary, not text (R61). Deliberately no range: bytes that this
 // process issued do not convert to the span that ReceivedTicket::decode takes.
@@ -32,8 +32,28 @@ struct ExporterIdentity {
   std::uint64_t pid_namespace = 0;       // inode of the namespace the pid belongs to
   std::int32_t pid = 0;
   std::uint64_t start_time = 0;          // of the process, in clock ticks since boot
+
   friend bool operator==(const ExporterIdentity&, const ExporterIdentity&) noexcept = default;
 };
+
+namespace detail {
+
+// What a ticket says, decoded.
+struct TicketFields {
+  Mechanism mechanism{};
+  AccessMode access{};
+  bool unrestricted = false;
+  std::uint8_t payload_size = 0;
+  std::int32_t owner_device = -1;
+  std::uint64_t block_size = 0;
+  std::uint64_t slice_offset = 0;
+  std::uint64_t slice_size = 0;
+  std::array<std::byte, 16> nonce{};     // tells two exports apart, whatever the mechanism reuses
+  ExporterIdentity exporter;
+  std::array<std::byte, 128> payload{};  // the mechanism's own name of the memory, e.g. the 65 bytes of a key
+};
+
+}  // namespace detail
 
 // Proof that an importer was admitted, or that nobody needs to be: the only source of bytes to send. A value. The
 // ticket does not keep the memory alive: it goes stale when its key is closed.
@@ -61,33 +81,22 @@ class ReceivedTicket {
   static Result<ReceivedTicket> decode(const Ticket<M>&) = delete;    // a process cannot import what it exported
   static Result<ReceivedTicket> decode(const TicketBytes&) = delete;  // a process cannot import what it exported
 
-  Mechanism mechanism() const noexcept { return mechanism_; }
-  AccessMode access() const noexcept { return access_; }
-  bool unrestricted() const noexcept { return unrestricted_; }
-  std::size_t size() const noexcept { return static_cast<std::size_t>(slice_size_); }       // bytes of the slice
-  std::size_t offset() const noexcept { return static_cast<std::size_t>(slice_offset_); }   // of it in the block
-  std::size_t block_size() const noexcept { return static_cast<std::size_t>(block_size_); }
-  std::int32_t owner_device() const noexcept { return owner_device_; }  // as the driver numbers it
-  const ExporterIdentity& exporter() const noexcept DEVSHARE_LIFETIMEBOUND { return exporter_; }
+  Mechanism mechanism() const noexcept { return fields_.mechanism; }
+  AccessMode access() const noexcept { return fields_.access; }
+  bool unrestricted() const noexcept { return fields_.unrestricted; }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(fields_.slice_size); }      // bytes of the slice
+  std::size_t offset() const noexcept { return static_cast<std::size_t>(fields_.slice_offset); }  // of it in the block
+  std::size_t block_size() const noexcept { return static_cast<std::size_t>(fields_.block_size); }
+  std::int32_t owner_device() const noexcept { return fields_.owner_device; }  // as the driver numbers it
+  const ExporterIdentity& exporter() const noexcept DEVSHARE_LIFETIMEBOUND { return fields_.exporter; }
 
-  // The mechanism's own name of the memory, e.g. the 65 bytes of a key.
-  std::span<const std::byte> payload() const noexcept DEVSHARE_LIFETIMEBOUND { return {payload_.data(), payload_size_}; }
+  // For the library itself.
+  const detail::TicketFields& fields() const noexcept DEVSHARE_LIFETIMEBOUND { return fields_; }
 
  private:
-  friend struct TicketCodec;
-  ReceivedTicket() noexcept = default;
+  explicit ReceivedTicket(const detail::TicketFields& fields) noexcept : fields_(fields) {}
 
-  Mechanism mechanism_{};
-  AccessMode access_{};
-  bool unrestricted_ = false;
-  std::uint8_t payload_size_ = 0;
-  std::int32_t owner_device_ = -1;
-  std::uint64_t block_size_ = 0;
-  std::uint64_t slice_offset_ = 0;
-  std::uint64_t slice_size_ = 0;
-  std::array<std::byte, 16> nonce_{};
-  std::array<std::byte, 128> payload_{};
-  ExporterIdentity exporter_;
+  detail::TicketFields fields_;
 };
 
 }  // namespace devshare

@@ -16,6 +16,7 @@ namespace devshare::detail {
 //   struct Policy {
 //     using Value = ...;                                   // trivially copyable
 //     static Result<void> close(const Session&, const Value&) noexcept;
+//     static void abandon(const Value&) noexcept;          // no runtime to close it with: drop the library's own part
 //     static const void* identity(const Value&) noexcept;  // for reports
 //   };
 //
@@ -50,7 +51,10 @@ class Owned {
   // Empties the object and returns what closing it returned; `unusable` when there is nothing to close any more.
   Result<void> close(Operation operation) noexcept {
     const Session session = std::exchange(session_, {});
-    if (!session.alive()) [[unlikely]] return unusable(session, operation);
+    if (!session.alive()) [[unlikely]] {
+      if (session.record != nullptr) Policy::abandon(value_);
+      return unusable(session, operation);
+    }
     return Policy::close(session, value_);
   }
 
@@ -64,6 +68,7 @@ class Owned {
   void end() noexcept {
     const Session session = std::exchange(session_, {});
     if (!session.alive()) [[unlikely]] {
+      Policy::abandon(value_);
       report_outlived(session);
       return;
     }

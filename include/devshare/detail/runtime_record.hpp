@@ -19,10 +19,14 @@ struct RuntimeExtras {
 struct RuntimeRecord {
   acl::Table table;
   RuntimeExtras extras;
-  // Changes whenever the objects made before stop being usable: finalize, and fork in the child. Read atomically.
-  const std::uint32_t* session = nullptr;
+  // Two counters that only grow: devshare's own (Runtime::finalize, fork in the child) and the runtime's (its own
+  // finalize, where it tells). Objects made under another sum are not usable any more.
+  std::uint32_t own_session = 1;
+  const std::uint32_t* backend_session = nullptr;
 
-  std::uint32_t session_now() const noexcept { return __atomic_load_n(session, __ATOMIC_ACQUIRE); }
+  std::uint32_t session_now() const noexcept {
+    return __atomic_load_n(&own_session, __ATOMIC_ACQUIRE) + __atomic_load_n(backend_session, __ATOMIC_ACQUIRE);
+  }
 };
 
 // The record and the session an object was made under.

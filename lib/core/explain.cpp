@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalogue.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace devshare {
+namespace detail {
+namespace {
+
+template <std::size_t N>
+using Causes = std::array<std::string_view, N>;
+
+constexpr Causes<2> invalid_argument{"a null address, a zero size or a pid that is no pid was passed",
+                                     "an address that is not device memory of this process, or not any more"};
+constexpr Causes<2> out_of_range{"offset plus size leave the block", "the destination is smaller than the source"};
+constexpr Causes<2> closed{"the object was closed", "the object was moved from: into a key, a function or a container"};
+constexpr Causes<1> forked{"the object, or the runtime, belongs to the process that forked this one"};
+constexpr Causes<2> runtime_gone{"Runtime::finalize() or aclFinalize was called while the object lived",
+                                 "the runtime was never initialised"};
+constexpr Causes<2> runtime_not_found{"DEVSHARE_RUNTIME names a file that does not exist or does not load",
+                                      "DEVSHARE_RUNTIME is `ascend` and no libascendcl.so is on the loader's path"};
+constexpr Causes<2> runtime_incomplete{"the library is older than the oldest CANN that devshare supports",
+                                       "DEVSHARE_RUNTIME names a library that is not an ACL runtime"};
+constexpr Causes<3> unsupported{"the runtime is older than the call: sharing by key needs CANN 8.2 and a matching driver",
+                                "the product does not have the call",
+                                "virtualised instances and split compute groups share nothing"};
+constexpr Causes<3> backend{"a sandbox (seccomp, container policy) forbids memfd_create or Unix sockets",
+                            "a switch of the host runtime has a value that cannot be understood",
+                            "the kernel is older than the host runtime needs"};
+constexpr Causes<2> no_such_device{"the id is not below the device count",
+                                   "ASCEND_RT_VISIBLE_DEVICES hides the device from this process"};
+constexpr Causes<2> no_context{"the device could not be made current: it was reset, or taken by somebody else",
+                               "the context that was current on this thread was destroyed"};
+constexpr Causes<2> out_of_memory{"the device's memory is in use, by this process or another",
+                                  "a policy asks for huge pages only, and none are left"};
+constexpr Causes<2> no_space{"the file system that backs host device memory is full: in containers /dev/shm has 64 MiB",
+                             "a quota"};
+constexpr Causes<2> fd_limit{"RLIMIT_NOFILE: the host runtime holds one descriptor for each allocation",
+                             "descriptors leak elsewhere in the process"};
+constexpr Causes<1> mapping_limit{"vm.max_map_count: the process has as many mappings as it may"};
+constexpr Causes<1> address_space{"more device memory is named at once than the window of device addresses holds"};
+constexpr Causes<4> not_exportable{"the address is not the start of an aclrtMalloc block, but lies inside one",
+                                   "a caching allocator of the framework carved the block out of a larger one",
+                                   "the memory was itself imported, mapped from a physical handle, or is read-only",
+                                   "an earlier run left keys behind, and the driver has none to give"};
+constexpr Causes<4> not_authorised{"the pid that was admitted is not the importer's: in a container getpid() is another number",
+                                   "the importer was restarted, or started after it was admitted",
+                                   "nobody was admitted",
+                                   "the two processes belong to different users"};
+constexpr Causes<1> validation_disabled{"the key was exported for whoever holds its ticket, so there is no list to admit to"};
+constexpr Causes<1> not_the_exporter{"admit and close of an export were called in a process that did not export it"};
+constexpr Causes<3> stale_token{"the exporter closed the key or freed its memory before the import",
+                                "the ticket is from an earlier run",
+                                "close was called once more than import"};
+constexpr Causes<2> exporter_gone{"the exporting process ended", "the exporter closed its key while this import was open"};
+constexpr Causes<1> self_import{"the ticket was issued by this very process"};
+constexpr Causes<2> already_imported{"the same key is open on another device of this process",
+                                     "another library of the process has imported it"};
+constexpr Causes<3> peer_missing{"peer access is on in one direction only: it has no effect",
+                                 "the import was asked to enable nothing, and nobody has",
+                                 "the two devices are joined by a link over which keys do not work"};
+constexpr Causes<2> peer_impossible{"the devices are on different switches, or are two dies of one card",
+                                    "the same device was named twice"};
+constexpr Causes<2> peer_limit{"a device has as many peers as it may (8, on 950 16)",
+                               "32 processes have the same direction enabled"};
+constexpr Causes<2> peer_mismatch{"the grant joins other devices than the importer's and the owner's",
+                                  "the grant is one direction only"};
+constexpr Causes<1> cross_device{"the memory belongs to another device: by key, only kernels and asynchronous copies inside "
+                                 "the device may use it"};
+constexpr Causes<3> malformed{"the message was cut, padded or passed through a text encoding",
+                              "the bytes are not a ticket", "the bytes were changed on their way"};
+constexpr Causes<2> version{"the two processes were built with different versions of devshare",
+                            "the bytes were swapped by a transport that converts integers"};
+constexpr Causes<1> mechanism{"the exporter shares by a mechanism that this import does not take"};
+constexpr Causes<2> different_host{"the ticket came from another machine", "the machine was rebooted since"};
+constexpr Causes<1> access_mismatch{"the ticket grants reading only"};
+constexpr Causes<2> timed_out{"the exporting process is stopped, or too busy to answer",
+                              "another runtime is at the other end of the socket"};
+constexpr Causes<3> refused_any{"the driver refused and does not say why",
+                                "an earlier asynchronous task of this context failed, and its error sticks",
+                                "the device is in an error state"};
+constexpr Causes<6> refused_import{
+    "the exporter did not admit this process, or admitted another number than its bare pid",
+    "the exporter closed the key, freed the memory or ended",
+    "peer access between the two devices is not on in both directions",
+    "the cards are joined by PCIe only, over which keys need driver 25.5.2 and firmware 7.8.0.7.220, or do not work",
+    "the key is open on another device of this process",
+    "an earlier asynchronous task of this context failed, and its error sticks"};
+constexpr Causes<3> refused_admit{"the key was closed", "this process did not export it",
+                                  "only this process's own pid was named, which is never on the list"};
+constexpr Causes<3> refused_close{"the key was closed before, or never opened, in this process",
+                                  "the key belongs to another process",
+                                  "the device was reset in between"};
+constexpr Causes<2> refused_bare_pid{"the device manager cannot be opened: the container lacks the device nodes",
+                                     "the driver is not loaded"};
+constexpr Causes<2> refused_disable{"peer access was not enabled, or was given back already by somebody else",
+                                    "the device was reset in between"};
+
+using enum Operation;
+
+constexpr CatalogueEntry entries[] = {
+    {Errc::invalid_argument, none,
+     {"an argument is not what the call takes", "", invalid_argument, "pass what the header documents"}},
+    {Errc::out_of_range, none,
+     {"the range leaves its block", "", out_of_range, "compute offsets in bytes from the start of the block, in 64 bits"}},
+    {Errc::closed, none,
+     {"the object holds nothing any more", "", closed, "use the object that the consuming step returned"}},
+    {Errc::forked, none,
+     {"objects of the parent process are inert in a forked child", "R4", forked,
+      "open the runtime in the child, or start it by exec"}},
+    {Errc::runtime_gone, none,
+     {"the runtime was finalized", "", runtime_gone, "let objects end before their runtime, then finalize once"}},
+    {Errc::runtime_not_found, none,
+     {"the wanted ACL runtime could not be loaded", "", runtime_not_found,
+      "check the path and its dependencies with ldd, or unset DEVSHARE_RUNTIME"}},
+    {Errc::runtime_incomplete, none,
+     {"the library lacks an entry point that devshare requires", "", runtime_incomplete, "install a newer CANN"}},
+    {Errc::unsupported_by_runtime, none,
+     {"the runtime does not support the call", "", unsupported, "install a newer CANN and driver, or share another way"}},
+    {Errc::backend_unavailable, none,
+     {"the host runtime cannot be made here", "", backend,
+      "allow the system call that the error number names, or see docs/host-runtime.md for DEVSHARE_HOST_BACKING"}},
+    {Errc::no_such_device, none,
+     {"there is no such device", "", no_such_device, "use an id below Runtime::device_count()"}},
+    {Errc::no_device_context, none,
+     {"no device could be made current on this thread", "R1", no_context,
+      "do not reset a device that devshare objects use"}},
+    {Errc::out_of_memory, none,
+     {"the device has no room", "", out_of_memory, "free memory, or ask Device::memory_info() first"}},
+    {Errc::no_space, none,
+     {"the backing file system has no room", "", no_space,
+      "give the container more shared memory (--shm-size), or use anonymous memory"}},
+    {Errc::fd_limit, none,
+     {"the process has no descriptor left", "", fd_limit,
+      "raise the soft limit (ulimit -n, or DEVSHARE_HOST_RAISE_NOFILE=1), or close something and try again"}},
+    {Errc::mapping_limit, none,
+     {"the process has no mapping left", "", mapping_limit, "raise vm.max_map_count, or share fewer, larger blocks"}},
+    {Errc::address_space_exhausted, none,
+     {"no device address is free", "", address_space, "free blocks, or share fewer at once"}},
+    {Errc::not_exportable, none,
+     {"this memory cannot be exported", "R10, R12", not_exportable,
+      "export the whole allocation and admit importers to a slice of it"}},
+    {Errc::not_authorised, none,
+     {"the importing process is not admitted", "R13, R14, R15", not_authorised,
+      "send the importer's Runtime::bare_pid() to the exporter and admit that, after the importer has started"}},
+    {Errc::validation_disabled, none,
+     {"this export asks nobody", "R13", validation_disabled, "take ticket() instead of admit(), or export_key()"}},
+    {Errc::not_the_exporter, none,
+     {"only the exporting process may do this", "R17", not_the_exporter, "do it where the export was made"}},
+    {Errc::stale_token, none,
+     {"there is no such export any more", "R18", stale_token, "ask the exporter for a new ticket"}},
+    {Errc::exporter_gone, none,
+     {"the exporter took its memory with it", "R20, R22", exporter_gone,
+      "close this import and ask for a new ticket; keep the exporter until every importer has closed"}},
+    {Errc::self_import, none,
+     {"a process cannot import what it exported", "", self_import, "use the exporter's own bytes()"}},
+    {Errc::already_imported, none,
+     {"this key is open elsewhere in this process", "R25", already_imported, "use one device for one key"}},
+    {Errc::peer_access_missing, none,
+     {"the two devices may not reach each other's memory yet", "R19, R45", peer_missing,
+      "open without a PeerAccess so that the runtime enables it, or pass PeerAccess::both_ways()"}},
+    {Errc::peer_access_impossible, none,
+     {"the two devices cannot reach each other", "R44", peer_impossible, "choose devices that can_access_peer() joins"}},
+    {Errc::peer_access_limit, none,
+     {"no further peer access can be enabled", "", peer_limit, "give grants back that are no longer used"}},
+    {Errc::peer_mismatch, none,
+     {"the peer access given is for other devices", "", peer_mismatch,
+      "pass PeerAccess::both_ways(importer's device, owner's device)"}},
+    {Errc::cross_device_copy, none,
+     {"this copy is not allowed on memory of another device", "R42", cross_device,
+      "run a kernel on it, or let the exporter copy on its own device"}},
+    {Errc::malformed_token, none,
+     {"these bytes are no ticket", "R61", malformed, "send all ticket_size bytes, as they are"}},
+    {Errc::version_mismatch, none,
+     {"the ticket is of another version", "", version, "use the same version of devshare on both sides"}},
+    {Errc::mechanism_mismatch, none,
+     {"the ticket is of another mechanism", "", mechanism, "let exporter and importer agree on one mechanism first"}},
+    {Errc::different_host, none,
+     {"the ticket was issued elsewhere", "", different_host, "share inside one machine, and ask for a new ticket"}},
+    {Errc::access_mismatch, none,
+     {"the ticket grants less access than was asked for", "", access_mismatch, "open an ImportedConstMapping"}},
+    {Errc::timed_out, none,
+     {"the exporter did not answer in time", "", timed_out, "see whether the exporting process runs, then try again"}},
+    {Errc::refused, none, {"the runtime refused", "", refused_any, "read aclGetRecentErrMsg() and the device log"}},
+    {Errc::refused, import_key,
+     {"the runtime refused the import", "R13 to R19, R25", refused_import,
+      "check the causes in this order; the exporter's side of each is in its own errors"}},
+    {Errc::refused, admit,
+     {"the runtime refused to admit", "R13, R17", refused_admit, "admit on the live key, with the importer's bare pid"}},
+    {Errc::refused, close_import,
+     {"the runtime refused to close the import", "R24", refused_close, "close each import once, by its object"}},
+    {Errc::refused, close_export,
+     {"the runtime refused to close the export", "R21", refused_close,
+      "keep the object that came back; its memory is not freed"}},
+    {Errc::refused, bare_pid,
+     {"the runtime knows no number for this process", "R14", refused_bare_pid,
+      "give the container the device nodes and check that the driver is loaded"}},
+    {Errc::refused, disable_peer_access,
+     {"the runtime refused to give peer access back", "", refused_disable, "give each grant back once, by its object"}},
+};
+
+}  // namespace
+
+std::span<const CatalogueEntry> catalogue() noexcept { return entries; }
+
+}  // namespace detail
+
+Explanation explain(const Error& error) noexcept {
+  const auto all = detail::catalogue();
+  const auto find = [&](Operation operation) {
+    return std::find_if(all.begin(), all.end(), [&](const detail::CatalogueEntry& entry) {
+      return entry.kind == error.kind() && entry.operation == operation;
+    });
+  };
+  auto entry = find(error.operation());
+  if (entry == all.end()) entry = find(Operation::none);
+  // A kind made by a cast from a number that is none: what holds of every refusal is all that can be said.
+  if (entry == all.end()) return explain(Error(Errc::refused, Operation::none));
+  return entry->text;
+}
+
+}  // namespace devshare

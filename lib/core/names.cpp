@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devshare/explain.hpp>
+
+namespace devshare {
+
+std::string_view name_of(Errc kind) noexcept {
+  switch (kind) {
+    case Errc::invalid_argument: return "invalid_argument";
+    case Errc::out_of_range: return "out_of_range";
+    case Errc::closed: return "closed";
+    case Errc::forked: return "forked";
+    case Errc::runtime_gone: return "runtime_gone";
+    case Errc::runtime_not_found: return "runtime_not_found";
+    case Errc::runtime_incomplete: return "runtime_incomplete";
+    case Errc::unsupported_by_runtime: return "unsupported_by_runtime";
+    case Errc::backend_unavailable: return "backend_unavailable";
+    case Errc::no_such_device: return "no_such_device";
+    case Errc::no_device_context: return "no_device_context";
+    case Errc::out_of_memory: return "out_of_memory";
+    case Errc::no_space: return "no_space";
+    case Errc::fd_limit: return "fd_limit";
+    case Errc::mapping_limit: return "mapping_limit";
+    case Errc::address_space_exhausted: return "address_space_exhausted";
+    case Errc::not_exportable: return "not_exportable";
+    case Errc::not_authorised: return "not_authorised";
+    case Errc::validation_disabled: return "validation_disabled";
+    case Errc::not_the_exporter: return "not_the_exporter";
+    case Errc::stale_token: return "stale_token";
+    case Errc::exporter_gone: return "exporter_gone";
+    case Errc::self_import: return "self_import";
+    case Errc::already_imported: return "already_imported";
+    case Errc::peer_access_missing: return "peer_access_missing";
+    case Errc::peer_access_impossible: return "peer_access_impossible";
+    case Errc::peer_access_limit: return "peer_access_limit";
+    case Errc::peer_mismatch: return "peer_mismatch";
+    case Errc::cross_device_copy: return "cross_device_copy";
+    case Errc::malformed_token: return "malformed_token";
+    case Errc::version_mismatch: return "version_mismatch";
+    case Errc::mechanism_mismatch: return "mechanism_mismatch";
+    case Errc::different_host: return "different_host";
+    case Errc::access_mismatch: return "access_mismatch";
+    case Errc::timed_out: return "timed_out";
+    case Errc::refused: return "refused";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::none: return "nothing";
+    case Operation::open_runtime: return "open the runtime";
+    case Operation::finalize_runtime: return "finalize the runtime";
+    case Operation::open_device: return "open a device";
+    case Operation::query_device: return "query a device";
+    case Operation::bare_pid: return "ask for this process's bare pid";
+    case Operation::allocate: return "allocate device memory";
+    case Operation::free_memory: return "free device memory";
+    case Operation::copy_to_device: return "copy to the device";
+    case Operation::copy_to_host: return "copy to the host";
+    case Operation::copy_on_device: return "copy on the device";
+    case Operation::fill: return "fill device memory";
+    case Operation::can_access_peer: return "ask whether a peer can be reached";
+    case Operation::enable_peer_access: return "enable peer access";
+    case Operation::disable_peer_access: return "disable peer access";
+    case Operation::export_key: return "export memory by key";
+    case Operation::admit: return "admit an importer";
+    case Operation::issue_ticket: return "issue a ticket";
+    case Operation::decode_ticket: return "decode a ticket";
+    case Operation::import_key: return "import memory by key";
+    case Operation::use_import: return "use imported memory";
+    case Operation::close_import: return "close an import";
+    case Operation::close_export: return "close an export";
+    case Operation::view: return "view device memory";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(acl::Entry entry) noexcept {
+  switch (entry) {
+#define DEVSHARE_NAME(name, result, parameters, need, since) \
+  case acl::Entry::name: return #name;
+    DEVSHARE_ACL_ENTRIES(DEVSHARE_NAME)
+#undef DEVSHARE_NAME
+    case acl::Entry::none: break;
+  }
+  return "no call";
+}
+
+std::string_view name_of_acl_code(std::int32_t code) noexcept {
+  switch (code) {
+#define DEVSHARE_NAME(name, value, text) \
+  case value: return value == 0 ? "ACL_SUCCESS" : "ACL_ERROR_" text;
+    DEVSHARE_ACL_CODES(DEVSHARE_NAME)
+#undef DEVSHARE_NAME
+    default: return "";
+  }
+}
+
+std::string_view name_of(Error::Reason reason) noexcept {
+  using Reason = Error::Reason;
+  switch (reason) {
+    case Reason::none: return "none";
+    case Reason::not_initialised: return "not_initialised";
+    case Reason::forked: return "forked";
+    case Reason::no_context: return "no_context";
+    case Reason::bad_argument: return "bad_argument";
+    case Reason::no_such_device: return "no_such_device";
+    case Reason::unsupported: return "unsupported";
+    case Reason::injected: return "injected";
+    case Reason::capacity: return "capacity";
+    case Reason::no_space: return "no_space";
+    case Reason::descriptor_limit: return "descriptor_limit";
+    case Reason::mapping_limit: return "mapping_limit";
+    case Reason::address_space: return "address_space";
+    case Reason::backend_unavailable: return "backend_unavailable";
+    case Reason::not_device_memory: return "not_device_memory";
+    case Reason::not_block_start: return "not_block_start";
+    case Reason::imported_memory: return "imported_memory";
+    case Reason::read_only: return "read_only";
+    case Reason::out_of_bounds: return "out_of_bounds";
+    case Reason::cross_device_copy: return "cross_device_copy";
+    case Reason::in_use: return "in_use";
+    case Reason::unknown_key: return "unknown_key";
+    case Reason::exporter_gone: return "exporter_gone";
+    case Reason::not_admitted: return "not_admitted";
+    case Reason::admitted_too_early: return "admitted_too_early";
+    case Reason::validation_disabled: return "validation_disabled";
+    case Reason::not_the_exporter: return "not_the_exporter";
+    case Reason::too_many_pids: return "too_many_pids";
+    case Reason::own_key: return "own_key";
+    case Reason::on_other_device: return "on_other_device";
+    case Reason::peer_access_missing: return "peer_access_missing";
+    case Reason::peer_access_limit: return "peer_access_limit";
+    case Reason::peer_impossible: return "peer_impossible";
+    case Reason::not_imported: return "not_imported";
+    case Reason::user_refused: return "user_refused";
+    case Reason::timed_out: return "timed_out";
+    case Reason::protocol: return "protocol";
+    case Reason::key_limit: return "key_limit";
+    case Reason::foreign_pid_namespace: return "foreign_pid_namespace";
+    case Reason::p2p_policy_missing: return "p2p_policy_missing";
+  }
+  return "unknown";
+}
+
+}  // namespace devshare

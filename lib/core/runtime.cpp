@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening and ending the process's runtime.
+#include "../host/block.hpp"
+#include "../host/host_runtime.hpp"
+#include "../host/ledger.hpp"
+#include "../sharing/import_registry.hpp"
+#include "../vendor/loader.hpp"
+#include "locks.hpp"
+#include "parked.hpp"
+#include "runtime_state.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <unistd.h>
+
+namespace devshare {
+namespace detail {
+namespace {
+
+constexpr std::uint32_t no_backend_session = 0;
+
+// Immortal: handles to it are everywhere, and static objects may outlive main.
+RuntimeState& the_state() noexcept {
+  static RuntimeState* const state = new RuntimeState;
+  return *state;
+}
+
+bool import_gone_on_host(const void* address) noexcept {
+  const host::PinnedBlock block(address);
+  return !block || block.exporter_gone();
+}
+
+void take_host(RuntimeState& state) noexcept {
+  state.table = host::table();
+  state.extras = {.last_cause = &host::last_cause, .import_gone = &import_gone_on_host};
+  state.backend_session = host::session_word();
+  state.is_host = true;
+  std::snprintf(state.origin, sizeof state.origin, "linked in");
+}
+
+Error not_opened(Errc kind, acl::Entry entry = acl::Entry::none, acl::aclError code = 0) noexcept {
+  return Error(kind, Operation::open_runtime, entry, code, Reason::none, {});
+}
+
+Result<void> take_library(RuntimeState& state, const vendor::Found& found) noexcept {
+  if (found.library == nullptr) return not_opened(Errc::runtime_not_found);
+  acl::Table table;
+  acl::Entry missing = acl::Entry::none;
+  if (!vendor::fill(table, found.library, missing)) return not_opened(Errc::runtime_incomplete, missing);
+  state.table = table;
+  state.extras = {};
+  state.backend_session = &no_backend_session;
+  state.is_host = false;
+  std::snprintf(state.origin, sizeof state.origin, "%s", found.path);
+  return {};
+}
+
+// Whether an installed library has a device to offer. Initialises it to be able to ask; where it has none, what was
+// begun here is ended here.
+bool has_device(const RuntimeState& state) noexcept {
+  const acl::aclError initialised = state.table.aclInit(nullptr);
+  if (initialised != 0 && initialised != acl::code::repeat_initialize) return false;
+  std::uint32_t count = 0;
+  if (state.table.aclrtGetDeviceCount(&count) == 0 && count > 0) {
+    return true;
+  }
+  if (initialised == 0) (void)state.table.aclFinalize();
+  return false;
+}
+
+// The choice, made once in the life of the process: an engine and devshare must not end up in two runtimes because
+// the environment changed between two calls.
+Result<void> choose(RuntimeState& state) noexcept {
+  if (const char* const wish = std::getenv("DEVSHARE_RUNTIME"); wish != nullptr && *wish != '\0') {
+    if (std::strcmp(wish, "host") == 0) {
+      take_host(state);
+      return {};
+    }
+    if (std::strcmp(wish, "ascend") != 0) return take_library(state, vendor::load(wish));
+    if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_library(state, found);
+    return take_library(state, vendor::installed());
+  }
+  if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_library(state, found);
+  if (take_library(state, vendor::installed()) && has_device(state)) return {};
+  take_host(state);
+  return {};
+}
+
+Result<Session> open_locked() noexcept {
+  RuntimeState& state = the_state();
+  static bool chosen = false;
+  if (!chosen) {
+    if (auto made = choose(state); !made) return made.error();
+    chosen = true;
+  }
+  if (state.open_session != 0 && state.open_session == state.session_now()) return Session{&state, state.open_session};
+
+  // Objects of an earlier session are inert from here on.
+  forget_imports();
+  state.devices = {};
+  const acl::aclError code = state.table.aclInit(nullptr);
+  if (code != 0 && code != acl::code::repeat_initialize) {
+    return refusal(state, Operation::open_runtime, acl::Entry::aclInit, code, {});
+  }
+  state.initialised_here = code == 0;
+  state.pid = ::getpid();
+  state.open_session = state.session_now();
+  return Session{&state, state.open_session};
+}
+
+}  // namespace
+
+// In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
+void runtime_after_fork_in_child() noexcept {
+  RuntimeState& state = the_state();
+  __atomic_add_fetch(&state.own_session, 1, __ATOMIC_RELEASE);
+  state.open_session = 0;
+  state.initialised_here = false;
+  state.pid = ::getpid();
+  state.devices = {};
+}
+
+void* device_context(const RuntimeRecord& record, std::int32_t device) noexcept {
+  if (device < 0 || static_cast<std::size_t>(device) >= max_devices) return nullptr;
+  return __atomic_load_n(&state_of(record).devices[static_cast<std::size_t>(device)].context, __ATOMIC_ACQUIRE);
+}
+
+std::int32_t driver_number(const RuntimeRecord& record, std::int32_t device) noexcept {
+  if (device < 0 || static_cast<std::size_t>(device) >= max_devices) return -1;
+  return state_of(record).devices[static_cast<std::size_t>(device)].number;
+}
+
+std::int32_t local_number(const RuntimeRecord& record, std::int32_t driver) noexcept {
+  std::uint32_t count = 0;
+  if (record.table.aclrtGetDeviceCount(&count) != 0) return -1;
+  for (std::int32_t device = 0; device < static_cast<std::int32_t>(count); ++device) {
+    std::int32_t number = device;
+    if (record.table.aclrtGetLogicDevIdByUserDevId != nullptr &&
+        record.table.aclrtGetLogicDevIdByUserDevId(device, &number) != 0) {
+      continue;
+    }
+    if (number == driver) return device;
+  }
+  return -1;
+}
+
+}  // namespace detail
+
+Result<Runtime> Runtime::open() noexcept {
+  const std::lock_guard lock(detail::mutex_of(detail::Lock::runtime));
+  auto session = detail::open_locked();
+  if (!session) return session.error();
+  return Runtime(*session);
+}
+
+std::string_view Runtime::name() const noexcept { return detail::state_of(*session_.record).is_host ? "host" : "ascend"; }
+
+std::string_view Runtime::origin() const noexcept { return detail::state_of(*session_.record).origin; }
+
+Version Runtime::version() const noexcept {
+  Version version;
+  if (auto* const get = session_.record->table.aclrtGetVersion; get != nullptr) {
+    if (get(&version.major, &version.minor, &version.patch) != 0) version = {};
+  }
+  return version;
+}
+
+bool Runtime::has(acl::Entry entry) const noexcept {
+  switch (entry) {
+#define DEVSHARE_HAS(name, result, parameters, need, since) \
+  case acl::Entry::name: return session_.record->table.name != nullptr;
+    DEVSHARE_ACL_ENTRIES(DEVSHARE_HAS)
+#undef DEVSHARE_HAS
+    case acl::Entry::none: break;
+  }
+  return false;
+}
+
+Result<std::uint32_t> Runtime::device_count() const noexcept {
+  if (!session_.alive()) return detail::unusable(session_, Operation::query_device);
+  std::uint32_t count = 0;
+  const acl::aclError code = session_.record->table.aclrtGetDeviceCount(&count);
+  if (code == 0) return count;
+  return detail::refusal(*session_.record, Operation::query_device, acl::Entry::aclrtGetDeviceCount, code, {});
+}
+
+Result<Device> Runtime::device(DeviceId id) const noexcept {
+  const auto number = static_cast<std::int32_t>(id);
+  if (!session_.alive()) return detail::unusable(session_, Operation::open_device);
+  const std::lock_guard lock(detail::mutex_of(detail::Lock::runtime));
+  detail::RuntimeState& state = detail::state_of(*session_.record);
+  if (number < 0 || static_cast<std::size_t>(number) >= detail::max_devices) {
+    return Error(Errc::no_such_device, Operation::open_device, {.device = number});
+  }
+  detail::DeviceSlot& slot = state.devices[static_cast<std::size_t>(number)];
+  if (slot.context != nullptr) return detail::device_of(session_, number);
+
+  const auto refuse = [&](acl::Entry entry, acl::aclError code) {
+    return detail::refusal(state, Operation::open_device, entry, code, {.device = number});
+  };
+  // One count on the device is kept for the process (see CurrentDevice). The thread gets back what it had: the second
+  // SetDevice pairs with the ResetDevice that leaves a thread without a context where it had none.
+  void* previous = nullptr;
+  if (state.table.aclrtGetCurrentContext(&previous) != 0) previous = nullptr;
+  if (const acl::aclError code = state.table.aclrtSetDevice(number); code != 0) {
+    return refuse(acl::Entry::aclrtSetDevice, code);
+  }
+  void* context = nullptr;
+  if (const acl::aclError code = state.table.aclrtGetCurrentContext(&context); code != 0) {
+    (void)state.table.aclrtResetDevice(number);
+    return refuse(acl::Entry::aclrtGetCurrentContext, code);
+  }
+  if (previous != nullptr) {
+    (void)state.table.aclrtSetCurrentContext(previous);
+  } else if (state.table.aclrtSetDevice(number) == 0) {
+    (void)state.table.aclrtResetDevice(number);
+  }
+  slot.number = number;
+  if (state.table.aclrtGetLogicDevIdByUserDevId != nullptr &&
+      state.table.aclrtGetLogicDevIdByUserDevId(number, &slot.number) != 0) {
+    slot.number = number;
+  }
+  __atomic_store_n(&slot.context, context, __ATOMIC_RELEASE);
+  return detail::device_of(session_, number);
+}
+
+std::string_view Runtime::device_state_scope() const noexcept {
+  return detail::state_of(*session_.record).is_host ? host::ledger_scope() : std::string_view("driver");
+}
+
+Parked Runtime::parked() const noexcept { return detail::parked_now(); }
+
+Result<void> Runtime::finalize() const noexcept {
+  if (!session_.alive()) return detail::unusable(session_, Operation::finalize_runtime);
+  const std::lock_guard lock(detail::mutex_of(detail::Lock::runtime));
+  detail::RuntimeState& state = detail::state_of(*session_.record);
+  __atomic_add_fetch(&state.own_session, 1, __ATOMIC_RELEASE);
+  state.open_session = 0;
+  detail::forget_imports();
+  for (std::size_t number = 0; number < detail::max_devices; ++number) {
+    if (state.devices[number].context != nullptr) {
+      (void)state.table.aclrtResetDevice(static_cast<std::int32_t>(number));
+    }
+  }
+  state.devices = {};
+  if (!std::exchange(state.initialised_here, false)) return {};
+  if (const acl::aclError code = state.table.aclFinalize(); code != 0) {
+    return detail::refusal(state, Operation::finalize_runtime, acl::Entry::aclFinalize, code, {});
+  }
+  return {};
+}
+
+}  // namespace devshare
