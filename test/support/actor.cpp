@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actor's side of a story.
+#include "story.hpp"
+#include "story_wire.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <system_error>
+
+namespace devshare::test {
+
+using story::Frame;
+using story::Op;
+
+Actor::Actor(std::string name, story::Channel& channel) : name_(std::move(name)), channel_(channel) {}
+
+void Actor::tell(const Frame& frame) {
+  if (!channel_.send(frame)) {
+    std::cerr << name_ << ": the supervisor is gone, or a text is too long for it\n";
+    ::_exit(70);
+  }
+}
+
+Frame Actor::ask(const Frame& frame) {
+  Frame answer;
+  {
+    const std::lock_guard lock(mutex_);
+    tell(frame);
+    if (!channel_.receive(&answer, true)) ::_exit(70);  // the supervisor is gone
+  }
+  if (answer.op != Op::yes) fail(answer.name);
+  return answer;
+}
+
+void Actor::send_bytes(std::string_view to, const void* data, std::size_t size) {
+  if (size > max_story_message) fail(fmt::format("a message of {} bytes is too long for a story", size));
+  const std::lock_guard lock(mutex_);
+  tell({Op::send, std::string(to), {}, std::string(static_cast<const char*>(data), size)});
+}
+
+Bytes Actor::receive_bytes(std::string_view from) {
+  const Frame answer = ask({Op::receive, std::string(from), {}, {}});
+  Bytes bytes(answer.data.size());
+  std::transform(answer.data.begin(), answer.data.end(), bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
+  return bytes;
+}
+
+void Actor::step(std::string_view name) { ask({Op::step, {}, std::string(name), {}}); }
+
+void Actor::pause_until(std::string_view who, std::string_view step) {
+  ask({Op::pause, std::string(who), std::string(step), {}});
+}
+
+void Actor::pause_until_ended(std::string_view who) { ask({Op::pause_end, std::string(who), {}, {}}); }
+
+pid_t Actor::pid_of(std::string_view who) { return ask({Op::pid_of, std::string(who), {}, {}}).number; }
+
+bool Actor::expect(bool condition, std::string_view sentence, const char* file, int line) {
+  const std::lock_guard lock(mutex_);
+  if (condition) {
+    tell({Op::checked, {}, {}, {}});
+  } else {
+    tell({Op::failed, {}, fmt::format("{} ({}:{})", sentence.substr(0, max_story_message), file, line), {}});
+  }
+  return condition;
+}
+
+void Actor::fail(std::string_view sentence, const char* file, int line) {
+  expect(false, sentence, file, line);
+  tell({Op::abandoned, {}, {}, {}});
+  std::cout.flush();
+  std::fflush(nullptr);
+  ::_exit(1);
+}
+
+void Actor::give_bytes(std::string_view key, const void* data, std::size_t size) {
+  if (size > max_story_message) fail(fmt::format("{} bytes are too many to give", size));
+  const std::lock_guard lock(mutex_);
+  tell({Op::give, {}, std::string(key), std::string(static_cast<const char*>(data), size)});
+}
+
+void Actor::exec(const std::vector<std::string>& command) {
+  tell({Op::executes, {}, {}, {}});
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  std::cout.flush();
+  std::fflush(nullptr);
+  ::execvp(words[0], words.data());
+  std::cerr << "cannot run " << words[0] << ": " << std::generic_category().message(errno) << "\n";
+  ::_exit(127);
+}
+
+}  // namespace devshare::test

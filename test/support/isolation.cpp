@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation.hpp"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <system_error>
+#include <vector>
+
+namespace devshare::test {
+namespace {
+
+std::string words(const char* what, int error) {
+  return std::string(what) + ": " + std::generic_category().message(error);
+}
+
+int write_file(const char* path, const std::string& text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return whole ? 0 : -1;
+}
+
+// Runs `trial` in a child that may do to itself what it likes; the text it returns comes back.
+std::string in_a_child(const std::function<std::string()>& trial) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return words("pipe", errno);
+  const pid_t child = ::fork();
+  if (child < 0) return words("fork", errno);
+  if (child == 0) {
+    const std::string text = trial();
+    const ssize_t written = ::write(ends[1], text.data(), text.size());
+    ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[256];
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (text.empty() && status != 0) return "the trial of it ended with status " + std::to_string(status);
+  return text;
+}
+
+constexpr const char* last_pid_file = "/proc/sys/kernel/ns_last_pid";
+
+}  // namespace
+
+int isolate(Isolation isolation, std::string* error) {
+  int flags = 0;
+  if (has(isolation, Isolation::pid)) flags |= CLONE_NEWPID | CLONE_NEWNS;
+  if (has(isolation, Isolation::net)) flags |= CLONE_NEWNET;
+  if (has(isolation, Isolation::user)) flags |= CLONE_NEWUSER;
+  const std::string uid = std::to_string(::geteuid());
+  const std::string gid = std::to_string(::getegid());
+  if (::unshare(flags) != 0) {
+    *error = words("the kernel gives no new namespaces", errno);
+    return -1;
+  }
+  if (has(isolation, Isolation::user)) {
+    const bool mapped = write_file("/proc/self/setgroups", "deny") == 0 &&
+                        write_file("/proc/self/uid_map", uid + " " + uid + " 1") == 0 &&
+                        write_file("/proc/self/gid_map", gid + " " + gid + " 1") == 0;
+    if (!mapped) {
+      *error = words("the user namespace takes no mapping", errno);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+int finish_isolation_in_child(Isolation isolation, std::string* error) {
+  if (!has(isolation, Isolation::pid)) return 0;
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    *error = words("a new pid namespace gets no /proc", errno);
+    return -1;
+  }
+  return 0;
+}
+
+std::string why_no(Isolation isolation) {
+  return in_a_child([isolation]() -> std::string {
+    std::string error;
+    if (isolate(isolation, &error) != 0) return error;
+    return in_a_child([isolation]() -> std::string {
+      std::string inner;
+      finish_isolation_in_child(isolation, &inner);
+      return inner;
+    });
+  });
+}
+
+std::string why_no_fork_as() {
+  if (::access(last_pid_file, W_OK) == 0) return {};
+  return words("the next process id cannot be chosen", errno);
+}
+
+pid_t unused_pid() {
+  int last = 0;
+  int limit = 32768;
+  std::ifstream(last_pid_file) >> last;
+  std::ifstream("/proc/sys/kernel/pid_max") >> limit;
+  constexpr int reserved = 300;  // the kernel does not hand these out after the first round
+  const int range = limit - reserved;
+  for (int tried = 0; tried < range; ++tried) {
+    const int candidate = reserved + (last + range / 2 + tried) % range;
+    if (::kill(candidate, 0) != 0 && errno == ESRCH) return candidate;
+  }
+  return 0;
+}
+
+pid_t fork_as(pid_t number) {
+  for (int tried = 0; tried < 50; ++tried) {
+    if (write_file(last_pid_file, std::to_string(number - 1)) != 0) return -1;
+    const pid_t child = ::fork();
+    if (child < 0) return -1;
+    if (child == 0) {
+      if (::getpid() == number) return 0;
+      ::_exit(0);  // somebody else forked in between
+    }
+    if (child == number) return child;
+    ::waitpid(child, nullptr, 0);
+  }
+  return -1;
+}
+
+int refuse_system_call(long number, int with_errno) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(with_errno) & SECCOMP_RET_DATA)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{static_cast<unsigned short>(sizeof(filter) / sizeof(filter[0])), filter};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+std::string why_no_refused_system_calls() {
+  return in_a_child([]() -> std::string {
+    if (refuse_system_call(-2, EPERM) == 0) return {};
+    return words("the kernel takes no system call filter", errno);
+  });
+}
+
+}  // namespace devshare::test
