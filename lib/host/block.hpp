@@ -43,11 +43,14 @@ class PinnedBlock {
   explicit operator bool() const noexcept { return block_ != nullptr; }
   std::uintptr_t base() const noexcept;
   std::uint64_t size() const noexcept;         // as asked for
+  std::uint64_t backed() const noexcept;       // the whole pages that are there
   std::uint64_t page_size() const noexcept;    // of the emulated device
   std::int32_t device() const noexcept;        // physical: where the bytes are
   std::int32_t local_device() const noexcept;  // physical: the device an import was opened on; device() otherwise
   Origin origin() const noexcept;
   bool read_only() const noexcept;
+  bool p2p() const noexcept;                   // allocated with a P2P policy (R43)
+  bool sealed() const noexcept;                // false only with the fallback of a system without sealed memfds
   std::uint64_t id() const noexcept;           // unique in this process, never reused
   int descriptor() const noexcept;             // -1 for a mapped import
   bool exporter_gone() const noexcept;
@@ -56,17 +59,21 @@ class PinnedBlock {
   // Null with a refusal recorded when it cannot be mapped or the exporter is gone.
   std::byte* view() const;
 
+  Block* record() const noexcept { return block_; }  // for the files that include block_record.hpp
+
  private:
   Block* block_ = nullptr;
 };
 
 struct ImportedBytes {
   UniqueFd descriptor;
+  std::uint64_t offset = 0;        // of the first byte in the descriptor
   std::uint64_t size = 0;
   std::uint64_t page_size = 0;
   std::int32_t device = -1;        // physical owner
   std::int32_t local_device = -1;  // physical importer
   bool read_only = false;
+  bool sealed = true;
   ExporterWatch watch;
 };
 
@@ -76,6 +83,15 @@ acl::aclError adopt_import(ImportedBytes&& bytes, void** address);
 // Ends an import: waits for copies in flight, unmaps, closes, frees the address. Never fails for an address that
 // adopt_import gave and that was not released since.
 void release_import(void* address);
+
+// When the descriptor table is full (EMFILE, or MSG_CTRUNC on a received descriptor): maps the import that was copied
+// from least recently and closes its descriptor. True when a descriptor was closed, so that trying again makes sense.
+bool release_cold_descriptor();
+
+// aclInit: reserves the window and, in a forked child, forgets the parent's blocks. aclFinalize: frees every block
+// that is left.
+acl::aclError blocks_start();
+void blocks_shut_down();
 
 // Counters for the instrument, exact at any moment.
 struct BlockCounters {

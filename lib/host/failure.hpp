@@ -4,6 +4,7 @@
 #pragma once
 
 #include <devshare/acl/codes.hpp>
+#include <devshare/acl/table.hpp>
 #include <devshare/detail/cause.hpp>
 
 #include <string>
@@ -21,5 +22,14 @@ using detail::Reason;
 // The reason of the last refused call of this thread; {none} when the last call succeeded. Set by the entry layer
 // around every call, so that it never belongs to an older one.
 const Cause& last_cause() noexcept;
+
+// For the entry layer. A call starts with no cause and ends with its code; a refused one leaves the text that
+// aclGetRecentErrMsg hands out.
+void call_begins() noexcept;
+void call_ends(acl::Entry call, acl::aclError code);
+
+// "<call>: <code name>: <text>" of the last refused call of this thread, and forgets it; null when there is none. The
+// pointer is valid until the next time this thread asks.
+const char* take_recent_message();
 
 }  // namespace devshare::host

@@ -8,17 +8,21 @@
 
 namespace devshare::host {
 
-// Bumped by every aclInit that starts a runtime, every aclFinalize that ends one, and by fork in the child. Odd while
-// initialised. The library compares it with the number an object was made under and so knows, without a call, that
-// its runtime is gone. Immortal; read it with __atomic_load_n.
+// Changes with every aclInit that starts a runtime, every aclFinalize that ends one, and fork in the child, also after a
+// raw clone. Odd while initialised, and then a number that no earlier session of this process or its parents had. The
+// library compares it with the number an object was made under and so knows, without a call, that its runtime is gone.
+// Immortal; read it with __atomic_load_n.
 const std::uint32_t* session_word() noexcept;
 
 // True between aclInit and aclFinalize of this process (not of a forked parent).
 bool initialised() noexcept;
 
-// A counter of forks seen from this process: 0 in the first, other in a forked child, also after a raw clone. One
-// load from a page that the kernel wipes in children.
+// Differs between a process and its forked children, also after a raw clone: 0 in the first that asks, another number
+// in each generation. One load from a page that the kernel wipes in children.
 std::uint32_t process_generation() noexcept;
+
+// True in a child forked while its parent's runtime was initialised, until its own aclInit (R4).
+bool in_forked_child() noexcept;
 
 // Calls in flight hold the gate shared; aclFinalize holds it exclusively, so that no copy runs into memory that is
 // being taken away. Shared costs one uncontended per-thread counter, not a lock.
@@ -29,5 +33,10 @@ class CallGate {
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
 };
+
+// Around fork, before all other modules; in the parent after them.
+void lifecycle_before_fork();
+void lifecycle_after_fork_in_parent();
+void lifecycle_after_fork_in_child();
 
 }  // namespace devshare::host

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the bytes of device memory are: a memfd, sealed so that nobody can resize it under its importers (which is what
+// makes SIGBUS impossible).
+//
+// With DEVSHARE_HOST_BACKING=<directory> they are unlinked files there, reserved whole when they are made (B047). With
+// DEVSHARE_HOST_FALLBACK=allow a system that refuses sealed memfds gets what it has: a memfd without seals, else an
+// unlinked file (B099). Neither can be sealed, and the block says so.
+#pragma once
+
+#include "unique_fd.hpp"
+
+#include <devshare/acl/types.hpp>
+
+#include <cstdint>
+
+namespace devshare::host {
+
+struct Backing {
+  UniqueFd descriptor;
+  bool sealed = true;
+};
+
+// `bytes` zero bytes, close-on-exec. Refuses with 207001 and the reason: descriptor_limit, no_space (needed and
+// available), backend_unavailable with errno.
+acl::aclError make_backing(std::uint64_t bytes, Backing* out);
+
+}  // namespace devshare::host

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "block.hpp"
+
+#include "backing.hpp"
+#include "block_bytes.hpp"
+#include "block_lifetime.hpp"
+#include "block_pool.hpp"
+#include "exports.hpp"
+#include "failure.hpp"
+#include "fork.hpp"
+#include "host_memory.hpp"
+#include "ledger.hpp"
+#include "per_process.hpp"
+#include "window.hpp"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+
+#include <cerrno>
+#include <fstream>
+#include <mutex>
+#include <utility>
+
+namespace devshare::host {
+namespace {
+
+struct State : ProcessState<State> {
+  // Under the mutex, which lookups and copies never see.
+  BlockPool pool;
+  WindowRoom room;
+
+  std::atomic<std::uint64_t> allocations{0};
+  std::atomic<std::uint64_t> allocated_bytes{0};
+  std::atomic<std::uint64_t> imports{0};
+
+  void close_inherited() noexcept {}
+};
+
+PerProcess<State> state;
+
+// The pool of the process that wrote the words of the window: a word that is not 0 in this process names a record here.
+constinit std::atomic<const BlockPool*> named_pool{nullptr};
+
+constinit std::atomic<std::uint64_t> next_id{1};
+
+WindowPart part_of(const Block& block) {
+  return block.origin == Origin::allocated ? WindowPart::allocations : WindowPart::imports;
+}
+
+// A record with an address, not yet published; null after a refusal.
+Block* take_record(Origin origin, std::uint64_t backed, std::uint64_t page_size) {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  const WindowPart part = origin == Origin::allocated ? WindowPart::allocations : WindowPart::imports;
+  const std::uintptr_t base = all.room.take(part, backed, page_size);
+  Block* const block = base != 0 ? all.pool.take() : nullptr;
+  if (block == nullptr) {
+    if (base != 0) all.room.give_back(part, base, backed);
+    const std::uint64_t largest = all.room.largest_free(part);
+    (void)refuse(acl::code::rt_memory_allocation,
+                 {.reason = Reason::address_space, .needed = backed, .available = largest},
+                 fmt::format("the device window has no {} bytes in a row left, the longest free range has {}", backed,
+                             largest));
+    return nullptr;
+  }
+  block->base = base;
+  block->backed = backed;
+  block->page_size = page_size;
+  block->origin = origin;
+  block->id = next_id.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+void publish(Block& block) {
+  set_window_words(block.base, block.backed, block.number);
+  block.life.fetch_or(Block::live_bit, std::memory_order_release);  // keeps the count: a stale lookup may be in it
+}
+
+// Takes the block out of sight. False when another thread was first.
+bool retire(Block& block) {
+  if ((block.life.fetch_and(~Block::live_bit, std::memory_order_acq_rel) & Block::live_bit) == 0) return false;
+  set_window_words(block.base, block.backed, 0);
+  return true;
+}
+
+// The end of a retired block: after the last copy, its bytes, then its address and record.
+void dismantle(Block& block) {
+  for (std::uint64_t pins = block.life.load(std::memory_order_acquire); pins != 0;
+       pins = block.life.load(std::memory_order_acquire)) {
+    block.life.wait(pins, std::memory_order_acquire);
+  }
+  if (block.origin == Origin::imported) forget_cold_import(block);
+  close_block_bytes(block);
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  all.room.give_back(part_of(block), block.base, block.backed);
+  all.pool.give_back(block);
+}
+
+void end_allocation(Block& block) {
+  const std::uint64_t backed = block.backed;
+  const std::int32_t device = block.device;
+  exports_block_freed(block.id);
+  dismantle(block);
+  ledger_release(device, backed);
+  state.get().allocations.fetch_sub(1, std::memory_order_relaxed);
+  state.get().allocated_bytes.fetch_sub(backed, std::memory_order_relaxed);
+}
+
+void end_import(Block& block) {
+  dismantle(block);
+  state.get().imports.fetch_sub(1, std::memory_order_relaxed);
+}
+
+acl::aclError not_an_allocation(const void* address, Reason reason, std::string_view what) {
+  return refuse(acl::code::rt_param_invalid, reason, fmt::format("{} {}", address, what));
+}
+
+acl::aclError refuse_mapping(std::uint64_t bytes, int error) {
+  std::uint64_t limit = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+  return refuse(acl::code::rt_memory_allocation,
+                {.reason = Reason::mapping_limit, .system_errno = error, .needed = bytes, .available = limit},
+                fmt::format("the kernel gives no mapping of {} bytes; a process may have {} mappings "
+                            "(vm.max_map_count) and RLIMIT_AS bytes of them",
+                            bytes, limit));
+}
+
+}  // namespace
+
+bool ExporterWatch::gone() const noexcept {
+  if (slot != nullptr && slot->load(std::memory_order_acquire) != expected) return true;
+  return death != nullptr && (death->load(std::memory_order_acquire) & FUTEX_OWNER_DIED) != 0;
+}
+
+PinnedBlock::PinnedBlock(const void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::uint32_t number = window_word(at);
+  if (number == 0) return;
+  Block& block = named_pool.load(std::memory_order_relaxed)->at(number);
+  if (!block.pin()) return;
+  // Between the table and the pin the record may have become another block's.
+  if (block.contains(at)) [[likely]] {
+    block_ = &block;
+  } else {
+    block.unpin();
+  }
+}
+
+PinnedBlock::PinnedBlock(PinnedBlock&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+
+PinnedBlock& PinnedBlock::operator=(PinnedBlock&& other) noexcept {
+  PinnedBlock taken(std::move(other));
+  std::swap(block_, taken.block_);
+  return *this;
+}
+
+PinnedBlock::~PinnedBlock() {
+  if (block_ != nullptr) block_->unpin();
+}
+
+std::uintptr_t PinnedBlock::base() const noexcept { return block_->base; }
+std::uint64_t PinnedBlock::size() const noexcept { return block_->size; }
+std::uint64_t PinnedBlock::backed() const noexcept { return block_->backed; }
+std::uint64_t PinnedBlock::backed() const noexcept { return block_->backed; }
+std::uint64_t PinnedBlock::page_size() const noexcept { return block_->page_size; }
+std::int32_t PinnedBlock::device() const noexcept { return block_->device; }
+std::int32_t PinnedBlock::local_device() const noexcept { return block_->local_device; }
+Origin PinnedBlock::origin() const noexcept { return block_->origin; }
+bool PinnedBlock::read_only() const noexcept { return block_->read_only; }
+bool PinnedBlock::p2p() const noexcept { return block_->p2p; }
+bool PinnedBlock::sealed() const noexcept { return block_->sealed; }
+std::uint64_t PinnedBlock::id() const noexcept { return block_->id; }
+bool PinnedBlock::exporter_gone() const noexcept { return block_->watch.gone(); }
+
+int PinnedBlock::descriptor() const noexcept {
+  return block_->descriptor_users.load(std::memory_order_acquire) != 0 ? block_->descriptor : -1;
+}
+
+std::byte* PinnedBlock::view() const {
+  if (block_->watch.gone()) {
+    (void)refuse(acl::code::rt_drv_internal, Reason::exporter_gone, "the exporter has no longer this memory");
+    return nullptr;
+  }
+  std::byte* const view = map_block(*block_);
+  if (view == nullptr) (void)refuse_mapping(block_->backed, errno);
+  return view;
+}
+
+acl::aclError allocate_block(const AllocationRequest& request, void** address) {
+  if (const acl::aclError code = ledger_claim(request.device, request.backed)) return code;
+  Backing backing;
+  acl::aclError code = make_backing(request.backed, &backing);
+  Block* const block = code == 0 ? take_record(Origin::allocated, request.backed, request.page_size) : nullptr;
+  if (block == nullptr) {
+    ledger_take_back(request.device, request.backed);
+    return code != 0 ? code : acl::code::rt_memory_allocation;
+  }
+  block->size = request.size;
+  block->file_offset = 0;
+  block->device = request.device;
+  block->local_device = request.device;
+  block->read_only = request.read_only;
+  block->p2p = request.p2p;
+  block->sealed = backing.sealed;
+  block->watch = {};
+  open_block_bytes(*block, std::move(backing.descriptor), 0);
+  state.get().allocations.fetch_add(1, std::memory_order_relaxed);
+  state.get().allocated_bytes.fetch_add(request.backed, std::memory_order_relaxed);
+  ledger_commit(request.device, request.backed);
+  *address = reinterpret_cast<void*>(block->base);
+  publish(*block);
+  return 0;
+}
+
+acl::aclError free_block(void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  Block* block = nullptr;
+  {
+    const PinnedBlock pinned(address);
+    if (!pinned) {
+      return not_an_allocation(address, Reason::not_device_memory,
+                               in_window(at) ? "is no device memory any more: freed already, or never allocated"
+                                             : "is host memory, not of aclrtMalloc");
+    }
+    if (pinned.origin() == Origin::imported) {
+      return not_an_allocation(address, Reason::imported_memory,
+                               "was imported: it ends with aclrtIpcMemClose of its key, not with aclrtFree (R23)");
+    }
+    if (pinned.base() != at) {
+      return not_an_allocation(address, Reason::not_block_start,
+                               fmt::format("lies {} bytes inside the allocation at {:#x}: free that one",
+                                           at - pinned.base(), pinned.base()));
+    }
+    if (!retire(*pinned.record())) {
+      return not_an_allocation(address, Reason::not_device_memory, "is being freed by another thread");
+    }
+    block = pinned.record();
+  }
+  end_allocation(*block);
+  return 0;
+}
+
+acl::aclError adopt_import(ImportedBytes&& bytes, void** address) {
+  Block* const block = take_record(Origin::imported, bytes.size, bytes.page_size);
+  if (block == nullptr) return acl::code::rt_memory_allocation;
+  block->size = bytes.size;
+  block->file_offset = bytes.offset;
+  block->device = bytes.device;
+  block->local_device = bytes.local_device;
+  block->read_only = bytes.read_only;
+  block->p2p = false;
+  block->sealed = bytes.sealed;
+  block->watch = bytes.watch;
+  open_block_bytes(*block, std::move(bytes.descriptor), bytes.offset);
+  state.get().imports.fetch_add(1, std::memory_order_relaxed);
+  *address = reinterpret_cast<void*>(block->base);
+  publish(*block);
+  admit_cold_import(*block);
+  return 0;
+}
+
+void release_import(void* address) {
+  Block* block = nullptr;
+  {
+    const PinnedBlock pinned(address);
+    if (!pinned || pinned.origin() != Origin::imported || !retire(*pinned.record())) return;
+    block = pinned.record();
+  }
+  end_import(*block);
+}
+
+acl::aclError blocks_start() {
+  if (!reserve_window()) {
+    return refuse(acl::code::rt_memory_allocation, {.reason = Reason::address_space, .system_errno = errno},
+                  "no address range for device memory can be reserved in this process: RLIMIT_AS is too small, or "
+                  "something else lies at all places that the host runtime knows");
+  }
+  named_pool.store(&state.get().pool, std::memory_order_release);
+  set_cold_import_bound();
+  return 0;
+}
+
+void blocks_shut_down() {
+  state.get().pool.for_each([](Block& block) {
+    if (!retire(block)) return;
+    if (block.origin == Origin::allocated) {
+      end_allocation(block);
+    } else {
+      end_import(block);
+    }
+  });
+}
+
+BlockCounters block_counters() {
+  const State& all = state.get();
+  const ByteCounters bytes = byte_counters();
+  return {.allocations = all.allocations.load(std::memory_order_relaxed),
+          .allocated_bytes = all.allocated_bytes.load(std::memory_order_relaxed),
+          .imports = all.imports.load(std::memory_order_relaxed),
+          .views = bytes.views,
+          .descriptors = bytes.descriptors};
+}
+
+void blocks_before_fork() {
+  state.before_fork();
+  block_bytes_before_fork();
+  host_memory_before_fork();
+}
+
+void blocks_after_fork_in_parent() {
+  host_memory_after_fork_in_parent();
+  block_bytes_after_fork_in_parent();
+  state.after_fork_in_parent();
+}
+
+void blocks_after_fork_in_child() {
+  wipe_window_words();  // from here on no address names a block
+  state.after_fork_in_child();
+  block_bytes_after_fork_in_child();
+  host_memory_after_fork_in_child();
+}
+
+}  // namespace devshare::host

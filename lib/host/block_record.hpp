@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a block. For the files that make, copy and free blocks; everybody else has PinnedBlock.
+//
+// Records never move and are used again, so a stale pointer to one is harmless: whoever looks a block up pins first and
+// believes the record only if it is live then. A pinned live record does not change.
+#pragma once
+
+#include "block.hpp"
+
+#include <algorithm>
+
+namespace devshare::host {
+
+struct Block {
+  // What the block is. Written before it is published, constant until its last pin is gone.
+  std::uintptr_t base = 0;
+  std::uint64_t size = 0;    // as asked for
+  std::uint64_t file_offset = 0;  // of the first byte in the descriptor: 0 but for an import of an interior range
+  std::uint64_t backed = 0;  // whole pages of the emulated device: what the ledger holds and the memfd is long
+  std::uint64_t page_size = 0;
+  std::uint64_t id = 0;
+  std::int32_t device = -1;
+  std::int32_t local_device = -1;
+  std::uint32_t number = 0;  // of this record; never changes
+  Origin origin = Origin::allocated;
+  bool read_only = false;
+  bool p2p = false;
+  bool sealed = true;
+  ExporterWatch watch;
+
+  // Its life: the live bit and the pins. A dying block takes no new pins; whoever ends it waits for the old ones.
+  static constexpr std::uint64_t live_bit = std::uint64_t{1} << 63;
+  std::atomic<std::uint64_t> life{0};
+
+  // Its bytes: cold (descriptor only), mapped (view). A mapped import has no descriptor. The count of users lets a
+  // descriptor be closed under copies that are in a system call on it: one for being open, one for each such copy.
+  int descriptor = -1;
+  std::uint64_t file_offset = 0;  // of the block's first byte in its descriptor
+  std::atomic<std::uint32_t> descriptor_users{0};
+  std::atomic<std::byte*> view{nullptr};
+  std::atomic<std::uint64_t> copied{0};    // bytes copied while cold
+  std::atomic<std::uint64_t> last_use{0};  // of a cold import: a growing number
+
+  bool pin() noexcept {
+    if ((life.fetch_add(1, std::memory_order_acquire) & live_bit) != 0) [[likely]] return true;
+    unpin();
+    return false;
+  }
+
+  void unpin() noexcept {
+    if (life.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]] life.notify_all();
+  }
+
+  bool contains(std::uintptr_t address) const noexcept { return address - base < std::max(size, backed); }
+};
+
+}  // namespace devshare::host

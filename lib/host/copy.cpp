@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// aclrtMemcpy and aclrtMemset: what they refuse, in the order of the facts, and then the bytes.
+//
+// The direction of a copy is read off the addresses, by the window's table; the caller's `kind` only has to be one that
+// exists. R42 is the exception: on memory imported from another device the direction must be said.
+#include "block_bytes.hpp"
+#include "calls.hpp"
+#include "codes.hpp"
+#include "device.hpp"
+#include "failure.hpp"
+#include "profile.hpp"
+#include "window.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+namespace devshare::host {
+namespace {
+
+namespace kind = acl::memcpy_kind;
+namespace code = acl::code;
+
+std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+// One end of a copy: a range of a block, which is pinned while the copy runs, or of host memory.
+struct End {
+  PinnedBlock block;  // empty: host memory
+  const void* address = nullptr;
+  std::uint64_t offset = 0;
+
+  bool on_device() const { return static_cast<bool>(block); }
+  Block& record() const { return *block.record(); }
+  // Imported from another device: what R42 speaks of.
+  bool from_afar() const { return on_device() && block.device() != block.local_device(); }
+};
+
+acl::aclError out_of_bounds(const PinnedBlock& block, std::uint64_t offset, std::uint64_t count) {
+  const std::uint64_t left = offset < block.size() ? block.size() - offset : 0;
+  return refuse(code::rt_drv_internal, {.reason = Reason::out_of_bounds, .needed = count, .available = left},
+                fmt::format("{} bytes from offset {} leave the block at {:#x}, which has {} bytes", count, offset,
+                            block.base(), block.size()));
+}
+
+// Finds out what `address` is and that the whole range is in it.
+acl::aclError resolve(const void* address, std::uint64_t count, End* out) {
+  out->address = address;
+  const std::uintptr_t at = number_of(address);
+  if (!in_window(at, count)) return 0;
+  PinnedBlock block(address);
+  if (!block) {
+    return refuse(code::rt_drv_internal, Reason::not_device_memory,
+                  fmt::format("{} is a device address, and nothing of this process is there: freed, closed, or a "
+                              "pointer of another process (R62)",
+                              address));
+  }
+  const std::uint64_t offset = at - block.base();
+  if (offset > block.size() || count > block.size() - offset) return out_of_bounds(block, offset, count);
+  if (block.exporter_gone()) {
+    return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device()},
+                  "the exporter of this memory closed its key, freed it, or ended (R20)");
+  }
+  out->block = std::move(block);
+  out->offset = offset;
+  return 0;
+}
+
+acl::aclError check_peer_access(std::int32_t from, std::int32_t to) {
+  if (peer_access_effective(from, to)) return 0;
+  return refuse(code::rt_drv_internal, {.reason = Reason::peer_access_missing, .device = from, .peer_device = to},
+                fmt::format("devices {} and {} have no access to each other: aclrtDeviceEnablePeerAccess on both (R45)",
+                            from, to));
+}
+
+acl::aclError check_writable(const End& to) {
+  // Memory allocated read-only is so for kernels; the process that made it must be able to fill it.
+  if (!to.on_device() || to.block.origin() != Origin::imported || !to.block.read_only()) return 0;
+  return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
+}
+
+acl::aclError refuse_afar(std::string_view what) {
+  return refuse(code::rt_feature_not_support, Reason::cross_device_copy,
+                fmt::format("memory imported from another device: {} (R42). Kernels may use it, and so may a copy to "
+                            "or from a third device; DEVSHARE_HOST_CROSS_DEVICE_COPY=allow does what some cards do",
+                            what));
+}
+
+// R42, and the peer access that any use of memory on another device needs.
+acl::aclError check_devices(const End& to, const End& from, acl::aclrtMemcpyKind asked) {
+  if ((to.from_afar() || from.from_afar()) && !profile().cross_device_copy_allowed) {
+    if (asked == kind::automatic) return refuse_afar("its copies must say their direction");
+    if (!to.on_device() || !from.on_device()) return refuse_afar("no copies between it and the host");
+    if (to.block.local_device() == from.block.local_device()) {
+      return refuse_afar("no synchronous copy inside the device it was opened on");
+    }
+  }
+  for (const End* end : {&to, &from}) {
+    if (!end->from_afar()) continue;
+    if (const acl::aclError refused = check_peer_access(end->block.local_device(), end->block.device())) return refused;
+  }
+  if (!to.on_device() || !from.on_device()) return 0;
+  return check_peer_access(from.block.local_device(), to.block.local_device());
+}
+
+acl::aclError report(int error, std::uint64_t count) {
+  if (error == 0) [[likely]] return 0;
+  if (error == EFAULT) {
+    return refuse(code_of_errno(error), {.reason = Reason::bad_argument, .system_errno = error},
+                  fmt::format("the host range of {} bytes is not mapped, or not for this use; a part may be copied",
+                              count));
+  }
+  if (error == ENOSPC || error == ENOMEM) {
+    return refuse(code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = error, .needed = count},
+                  "the machine has no memory left behind this device memory");
+  }
+  return refuse(code_of_errno(error), {.reason = Reason::none, .system_errno = error},
+                fmt::format("the bytes of the block cannot be reached: {}", std::generic_category().message(error)));
+}
+
+acl::aclError move_bytes(const End& to, void* destination, const End& from, std::uint64_t count) {
+  if (to.on_device() && from.on_device()) {
+    return report(move_block(to.record(), to.offset, from.record(), from.offset, count), count);
+  }
+  if (to.on_device()) return report(write_block(to.record(), to.offset, from.address, count), count);
+  if (from.on_device()) return report(read_block(from.record(), from.offset, destination, count), count);
+  std::memmove(destination, from.address, count);
+  return 0;
+}
+
+}  // namespace
+
+acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src, std::size_t count,
+                                 aclrtMemcpyKind kind) {
+  if (count == 0) return 0;  // without a look at anything else
+  if (dst == nullptr || src == nullptr) {
+    return refuse(code::invalid_param, Reason::bad_argument, dst == nullptr ? "dst is null" : "src is null");
+  }
+  if (kind < kind::host_to_host || kind > kind::host_to_buffer_to_device) {
+    return refuse(code::invalid_param, Reason::bad_argument,
+                  fmt::format("{} is no kind of aclrtMemcpy: 0 to 5 are (6 and 7 belong to the asynchronous call)",
+                              kind));
+  }
+  if (count > destMax) {
+    return refuse(code::rt_param_invalid,
+                  {.reason = Reason::out_of_bounds, .needed = count, .available = destMax},
+                  fmt::format("count {} is more than destMax {}", count, destMax));
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  if (dst == src) return 0;
+  End to;
+  End from;
+  if (const aclError refused = resolve(dst, count, &to)) return refused;
+  if (const aclError refused = resolve(src, count, &from)) return refused;
+  if (const aclError refused = check_writable(to)) return refused;
+  if (const aclError refused = check_devices(to, from, kind)) return refused;
+  return move_bytes(to, dst, from, count);
+}
+
+acl::aclError calls::aclrtMemset(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count) {
+  if (devPtr == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "devPtr is null");
+  if (count > maxCount) {
+    return refuse(code::rt_param_invalid,
+                  {.reason = Reason::out_of_bounds, .needed = count, .available = maxCount},
+                  fmt::format("count {} is more than maxCount {}", count, maxCount));
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  if (count == 0) return 0;
+  End to;
+  if (const aclError refused = resolve(devPtr, count, &to)) return refused;
+  if (const aclError refused = check_writable(to)) return refused;
+  // R42 names copies only: setting memory of another device is done by its owner.
+  if (to.from_afar()) {
+    if (const aclError refused = check_peer_access(to.block.local_device(), to.block.device())) return refused;
+  }
+  const auto byte = static_cast<unsigned char>(value);
+  if (to.on_device()) return report(fill_block(to.record(), to.offset, byte, count), count);
+  std::memset(devPtr, byte, count);
+  return 0;
+}
+
+}  // namespace devshare::host

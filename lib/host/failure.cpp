@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "failure.hpp"
+
+#include "codes.hpp"
+#include "profile.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace devshare::host {
+namespace {
+
+constinit thread_local Cause current_cause;  // apart from the strings: no destructor, so no guard on the fast path
+
+struct ThreadMessages {
+  std::string refused;   // by the call that is running
+  std::string recent;    // of the last call that failed
+  std::string handed_out;
+  acl::Entry recent_call = acl::Entry::none;
+  acl::aclError recent_code = 0;
+};
+
+ThreadMessages& messages() {
+  thread_local ThreadMessages mine;
+  return mine;
+}
+
+}  // namespace
+
+acl::aclError refuse(acl::aclError code, const Cause& cause, std::string text) {
+  current_cause = cause;
+  messages().refused = std::move(text);
+  return code;
+}
+
+acl::aclError refuse(acl::aclError code, Reason reason, std::string text) {
+  return refuse(code, Cause{.reason = reason}, std::move(text));
+}
+
+const Cause& last_cause() noexcept { return current_cause; }
+
+void call_begins() noexcept { current_cause = {}; }
+
+void call_ends(acl::Entry call, acl::aclError code) {
+  if (code == 0) [[likely]] {
+    current_cause = {};  // something inside may have been refused and got over
+    return;
+  }
+  ThreadMessages& mine = messages();
+  mine.recent = std::exchange(mine.refused, {});
+  mine.recent_call = call;
+  mine.recent_code = code;
+}
+
+const char* take_recent_message() {
+  ThreadMessages& mine = messages();
+  if (mine.recent_code == 0) return nullptr;
+  mine.handed_out = fmt::format("{}: {}", entry_name(mine.recent_call), code_name(mine.recent_code));
+  if (!mine.recent.empty()) mine.handed_out += ": " + mine.recent;
+  mine.recent.clear();
+  mine.recent_code = 0;
+  return mine.handed_out.c_str();
+}
+
+}  // namespace devshare::host

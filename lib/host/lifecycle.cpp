@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// aclInit, aclFinalize, aclFinalizeReference and what they count (R2).
+#include "lifecycle.hpp"
+
+#include "block.hpp"
+#include "call_gate.hpp"
+#include "calls.hpp"
+#include "device.hpp"
+#include "exports.hpp"
+#include "failure.hpp"
+#include "fork.hpp"
+#include "imports.hpp"
+#include "ledger.hpp"
+#include "per_process.hpp"
+#include "process_page.hpp"
+#include "profile.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace devshare::host {
+namespace {
+
+struct State : ProcessState<State> {
+  std::uint64_t references = 0;  // aclInit calls that aclFinalizeReference has not answered
+  std::optional<std::string> config;
+
+  void close_inherited() noexcept {}
+};
+
+PerProcess<State> state;
+
+// Grows through all sessions of a process and its parents; odd numbers are sessions.
+constinit std::atomic<std::uint32_t> last_session{0};
+
+// process_generation() + 1 of the process that is initialised; a child has its parent's. 0: nobody.
+constinit std::atomic<std::uint32_t> initialised_process{0};
+
+void begin_session() {
+  const std::uint32_t number = (last_session.load(std::memory_order_relaxed) + 1) | 1;
+  last_session.store(number, std::memory_order_relaxed);
+  initialised_process.store(process_generation() + 1, std::memory_order_relaxed);
+  process_page().session.store(number, std::memory_order_release);
+}
+
+void end_session() {
+  const std::uint32_t number = last_session.load(std::memory_order_relaxed) + 1;
+  last_session.store(number, std::memory_order_relaxed);
+  initialised_process.store(0, std::memory_order_relaxed);
+  process_page().session.store(number, std::memory_order_release);
+}
+
+// Null and the empty path ask for nothing.
+acl::aclError read_config(const char* path, std::optional<std::string>* out) {
+  if (path == nullptr || *path == '\0') return 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) {
+    return refuse(acl::code::invalid_file, Reason::bad_argument,
+                  fmt::format("the configuration {} cannot be read", path));
+  }
+  *out = std::move(content);
+  return 0;
+}
+
+// DEVSHARE_HOST_RAISE_NOFILE=1: as many descriptors as the hard limit permits. Never without being asked.
+acl::aclError raise_descriptor_limit() {
+  if (!profile().raise_nofile) return 0;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur == limit.rlim_max) return 0;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return 0;
+  return refuse(acl::code::rt_resource_alloc_fail,
+                {.reason = Reason::descriptor_limit, .system_errno = errno, .needed = limit.rlim_max},
+                "DEVSHARE_HOST_RAISE_NOFILE=1, and the system does not let RLIMIT_NOFILE be raised to its hard limit");
+}
+
+acl::aclError start(const char* config_path, State& all) {
+  std::optional<std::string> config;
+  if (const acl::aclError code = read_config(config_path, &config)) return code;
+  if (const acl::aclError code = load_profile()) return code;
+  if (const acl::aclError code = raise_descriptor_limit()) return code;
+  if (const acl::aclError code = blocks_start()) return code;
+  install_fork_handlers();
+  all.config = std::move(config);
+  all.references = 1;
+  open_gate();
+  begin_session();
+  return 0;
+}
+
+acl::aclError start_again(const char* config_path, State& all) {
+  std::optional<std::string> config;
+  if (const acl::aclError code = read_config(config_path, &config)) return code;
+  if (config && config != all.config) {
+    return refuse(acl::code::invalid_param, Reason::bad_argument,
+                  fmt::format("the runtime is initialised with another configuration than {}", config_path));
+  }
+  ++all.references;
+  return refuse(acl::code::repeat_initialize, Reason::none,
+                fmt::format("initialised already; harmless, and counted: {} references (R2)", all.references));
+}
+
+void stop(State& all) {
+  close_gate();
+  end_session();
+  all.references = 0;
+  all.config.reset();
+  imports_shut_down();
+  exports_shut_down();
+  blocks_shut_down();
+  devices_shut_down();
+  ledger_shut_down();
+  open_gate();
+}
+
+acl::aclError finalized_already() {
+  return refuse(acl::code::repeat_finalize, Reason::not_initialised, "the runtime is not initialised (R2)");
+}
+
+}  // namespace
+
+const std::uint32_t* session_word() noexcept {
+  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+  return reinterpret_cast<const std::uint32_t*>(&process_page().session);
+}
+
+bool initialised() noexcept { return (process_page().session.load(std::memory_order_acquire) & 1) != 0; }
+
+bool in_forked_child() noexcept {
+  const std::uint32_t owner = initialised_process.load(std::memory_order_relaxed);
+  return owner != 0 && owner != process_generation() + 1;
+}
+
+void lifecycle_before_fork() { state.before_fork(); }
+
+void lifecycle_after_fork_in_parent() { state.after_fork_in_parent(); }
+
+void lifecycle_after_fork_in_child() {
+  wipe_process_page();
+  state.after_fork_in_child();
+}
+
+acl::aclError calls::aclInit(const char* configPath) {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  return all.references == 0 ? start(configPath, all) : start_again(configPath, all);
+}
+
+acl::aclError calls::aclFinalize() {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  if (all.references == 0) return finalized_already();
+  stop(all);
+  return 0;
+}
+
+acl::aclError calls::aclFinalizeReference(std::uint64_t* refCount) {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  if (refCount != nullptr) *refCount = all.references == 0 ? 0 : all.references - 1;
+  if (all.references == 0) return finalized_already();
+  if (all.references == 1) {
+    stop(all);
+  } else {
+    --all.references;
+  }
+  return 0;
+}
+
+}  // namespace devshare::host

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window.hpp"
+
+#include "immortal.hpp"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <mutex>
+
+namespace devshare::host {
+
+constinit std::atomic<const detail::WindowMap*> detail::window_map{nullptr};
+
+namespace {
+
+struct Candidate {
+  std::uintptr_t begin;
+  std::uint64_t bytes;
+};
+
+// The card's own addresses start at 16 TiB, where AddressSanitizer keeps its shadow; one TiB above is free with it, with
+// valgrind and without. ThreadSanitizer leaves programs only a few narrow ranges: the second is in one. One of the two
+// is granted on each kind of build, whatever the address randomisation, so numbers are equal in all processes of it.
+constexpr std::array<Candidate, 2> candidates{{
+    {0x1100'0000'0000, std::uint64_t{7} << 40},
+    {0x7e80'0000'0000, std::uint64_t{256} << 30},
+}};
+
+// Sixteenths of the window: allocations, imports, reservations, host-registered.
+constexpr std::array<std::uint32_t, 5> borders{0, 8, 12, 15, 16};
+
+const detail::WindowMap& map() noexcept { return *detail::window_map.load(std::memory_order_acquire); }
+
+std::uint32_t granules(std::uint64_t bytes) noexcept {
+  return static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
+}
+
+std::uint32_t granule_at(std::uintptr_t address) noexcept {
+  return static_cast<std::uint32_t>((address - map().begin) / granule_bytes);
+}
+
+// The raw system call: a sanitizer's mmap judges the asked address by its own ranges, and ThreadSanitizer's ends the
+// process over one it does not like.
+bool reserve(const Candidate& candidate) noexcept {
+  const long got = ::syscall(SYS_mmap, candidate.begin, candidate.bytes, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == -1) return false;
+  if (static_cast<std::uintptr_t>(got) == candidate.begin) return true;
+  ::syscall(SYS_munmap, got, candidate.bytes);  // a kernel older than MAP_FIXED_NOREPLACE took it for a hint
+  return false;
+}
+
+const detail::WindowMap* make_map() {
+  static Immortal<detail::WindowMap> made;
+  for (const Candidate& candidate : candidates) {
+    if (!reserve(candidate)) continue;
+    void* const words = ::mmap(nullptr, granules(candidate.bytes) * sizeof(std::uint32_t), PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (words == MAP_FAILED) {
+      ::syscall(SYS_munmap, candidate.begin, candidate.bytes);
+      return nullptr;
+    }
+    ::madvise(words, granules(candidate.bytes) * sizeof(std::uint32_t), MADV_WIPEONFORK);
+    *made = {candidate.begin, candidate.bytes, static_cast<std::atomic<std::uint32_t>*>(words)};
+    return &*made;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool reserve_window() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (detail::window_map.load(std::memory_order_acquire) != nullptr) return true;
+  detail::window_map.store(make_map(), std::memory_order_release);
+  return detail::window_map.load(std::memory_order_relaxed) != nullptr;
+}
+
+WindowRoom::WindowRoom() {
+  const std::uint32_t sixteenth = granules(map().bytes) / 16;
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    parts_[part].reset(borders[part] * sixteenth, borders[part + 1] * sixteenth);
+  }
+}
+
+std::uintptr_t WindowRoom::take(WindowPart part, std::uint64_t bytes, std::uint64_t alignment) {
+  if (bytes > map().bytes || alignment > map().bytes) return 0;
+  const auto first = parts_[static_cast<std::size_t>(part)].take(granules(bytes), granules(alignment));
+  return first ? map().begin + *first * granule_bytes : 0;
+}
+
+void WindowRoom::give_back(WindowPart part, std::uintptr_t address, std::uint64_t bytes) {
+  parts_[static_cast<std::size_t>(part)].give_back(granule_at(address), granules(bytes));
+}
+
+std::uint64_t WindowRoom::largest_free(WindowPart part) const noexcept {
+  return parts_[static_cast<std::size_t>(part)].largest() * granule_bytes;
+}
+
+void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept {
+  std::atomic<std::uint32_t>* const first = map().words + granule_at(address);
+  const std::uint32_t count = granules(bytes);
+  for (std::uint32_t i = 0; i < count; ++i) first[i].store(word, std::memory_order_release);
+}
+
+void wipe_window_words() noexcept {
+  const detail::WindowMap* const reserved = detail::window_map.load(std::memory_order_acquire);
+  if (reserved == nullptr) return;
+  ::madvise(reserved->words, granules(reserved->bytes) * sizeof(std::uint32_t), MADV_DONTNEED);
+}
+
+}  // namespace devshare::host

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device window: the range of addresses that device pointers come from. It is reserved without access, so that a
+// host that touches a device address faults as it would without the card's memory behind it.
+//
+// Four parts, so that one kind of address never shifts the numbers of another. Each taker gets whole granules of its
+// own: an address past the end of a block is in no other block unless its granule was taken anew.
+//
+// A table beside the window has one word for each granule; whoever takes granules writes its number there, and finding
+// it again by an address is one load.
+#pragma once
+
+#include "free_ranges.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace devshare::host {
+
+inline constexpr std::uint64_t granule_bytes = std::uint64_t{2} << 20;
+
+enum class WindowPart : std::uint8_t { allocations, imports, reservations, host_registered };
+
+// Reserves the window, once in the life of the process; a forked child keeps it, with every word 0. False when none of
+// the places that work can be had. Any thread.
+bool reserve_window();
+
+// What is free in the reserved window. One per process; the lock is the owner's.
+class WindowRoom {
+ public:
+  WindowRoom();  // everything is free
+
+  // Lowest first. 0 when the part has no `bytes` in a row at this alignment.
+  std::uintptr_t take(WindowPart part, std::uint64_t bytes, std::uint64_t alignment);
+  void give_back(WindowPart part, std::uintptr_t address, std::uint64_t bytes);
+  std::uint64_t largest_free(WindowPart part) const noexcept;
+
+ private:
+  std::array<FreeRanges, 4> parts_;
+};
+
+namespace detail {
+struct WindowMap {
+  std::uintptr_t begin = 0;
+  std::uint64_t bytes = 0;
+  std::atomic<std::uint32_t>* words = nullptr;
+};
+extern constinit std::atomic<const WindowMap*> window_map;  // null: not reserved yet
+}  // namespace detail
+
+// True when any byte of [address, address + bytes) is in the window: then it is a device address, whatever the caller
+// takes it for (h28: by this table, never by asking the kernel).
+inline bool in_window(std::uintptr_t address, std::uint64_t bytes = 1) noexcept {
+  const detail::WindowMap* const map = detail::window_map.load(std::memory_order_acquire);
+  if (map == nullptr) return false;
+  if (address >= map->begin) return address - map->begin < map->bytes;
+  return map->begin - address < bytes;
+}
+
+// The word of the granule that `address` is in; 0 outside the window and where nobody wrote.
+inline std::uint32_t window_word(std::uintptr_t address) noexcept {
+  const detail::WindowMap* const map = detail::window_map.load(std::memory_order_acquire);
+  if (map == nullptr || address - map->begin >= map->bytes) return 0;
+  return map->words[(address - map->begin) / granule_bytes].load(std::memory_order_acquire);
+}
+
+// Writes the words of a range that was taken.
+void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept;
+
+// In a forked child, for a kernel that cannot wipe pages there: every word 0.
+void wipe_window_words() noexcept;
+
+}  // namespace devshare::host
