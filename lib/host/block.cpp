@@ -197,7 +197,6 @@ acl::aclError allocate_block(const AllocationRequest& request, void** address) {
     return code != 0 ? code : acl::code::rt_memory_allocation;
   }
   block->size = request.size;
-  block->file_offset = 0;
   block->device = request.device;
   block->local_device = request.device;
   block->read_only = request.read_only;
@@ -245,7 +244,6 @@ acl::aclError adopt_import(ImportedBytes&& bytes, void** address) {
   Block* const block = take_record(Origin::imported, bytes.size, bytes.page_size);
   if (block == nullptr) return acl::code::rt_memory_allocation;
   block->size = bytes.size;
-  block->file_offset = bytes.offset;
   block->device = bytes.device;
   block->local_device = bytes.local_device;
   block->read_only = bytes.read_only;

@@ -64,8 +64,9 @@ std::byte* map_and_tell(Block& block, bool* closed) {
   if (std::byte* const view = block.view.load(std::memory_order_acquire)) return view;
   if (!use_descriptor(block)) return block.view.load(std::memory_order_acquire);  // mapped meanwhile
   const bool writable = !(block.read_only && block.origin == Origin::imported);
-  void* const mapped = ::mmap(nullptr, block.backed, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-                              block.descriptor, static_cast<off_t>(block.file_offset));
+  const std::uint64_t before = bytes_before(block);
+  void* const mapped = ::mmap(nullptr, before + block.backed, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                              block.descriptor, static_cast<off_t>(block.file_offset - before));
   if (mapped == MAP_FAILED) {
     const int error = errno;
     drop_descriptor(block);
@@ -106,7 +107,6 @@ class Access {
 
   std::byte* view() const noexcept { return view_; }
   int descriptor() const noexcept { return block_.descriptor; }
-  std::uint64_t in_file(std::uint64_t offset) const noexcept { return block_.file_offset + offset; }
   std::uint64_t in_file(std::uint64_t offset) const noexcept { return block_.file_offset + offset; }
 
  private:

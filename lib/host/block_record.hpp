@@ -35,7 +35,6 @@ struct Block {
   // Its bytes: cold (descriptor only), mapped (view). A mapped import has no descriptor. The count of users lets a
   // descriptor be closed under copies that are in a system call on it: one for being open, one for each such copy.
   int descriptor = -1;
-  std::uint64_t file_offset = 0;  // of the block's first byte in its descriptor
   std::atomic<std::uint32_t> descriptor_users{0};
   std::atomic<std::byte*> view{nullptr};
   std::atomic<std::uint64_t> copied{0};    // bytes copied while cold
