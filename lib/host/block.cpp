@@ -162,7 +162,6 @@ PinnedBlock::~PinnedBlock() {
 std::uintptr_t PinnedBlock::base() const noexcept { return block_->base; }
 std::uint64_t PinnedBlock::size() const noexcept { return block_->size; }
 std::uint64_t PinnedBlock::backed() const noexcept { return block_->backed; }
-std::uint64_t PinnedBlock::backed() const noexcept { return block_->backed; }
 std::uint64_t PinnedBlock::page_size() const noexcept { return block_->page_size; }
 std::int32_t PinnedBlock::device() const noexcept { return block_->device; }
 std::int32_t PinnedBlock::local_device() const noexcept { return block_->local_device; }
