@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 namespace devshare::detail {
-namespace {
 
 Errc kind_of(Reason reason) noexcept {
   switch (reason) {
@@ -53,6 +52,8 @@ Errc kind_of(Reason reason) noexcept {
   }
   return Errc::refused;
 }
+
+namespace {
 
 Errc kind_of(Operation operation, acl::aclError code) noexcept {
   switch (code) {

@@ -38,6 +38,7 @@ void take_host(RuntimeState& state) noexcept {
   state.extras = {.last_cause = &host::last_cause, .import_gone = &import_gone_on_host};
   state.backend_session = host::session_word();
   state.is_host = true;
+  host::note_chosen();
   std::snprintf(state.origin, sizeof state.origin, "linked in");
 }
 

@@ -32,6 +32,9 @@ inline RuntimeState& state_of(const RuntimeRecord& record) noexcept {
   return const_cast<RuntimeState&>(static_cast<const RuntimeState&>(record));
 }
 
+// The kind of failure that a reason of the host runtime is.
+Errc kind_of(Reason reason) noexcept;
+
 // The context of a device that Runtime::device() has initialised.
 void* device_context(const RuntimeRecord& record, std::int32_t device) noexcept;
 
