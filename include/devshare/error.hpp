@@ -111,7 +111,7 @@ class Error {
   // Why the host runtime refused; Reason::none from the vendor's runtime, which does not say.
   constexpr Reason reason() const noexcept { return reason_; }
 
-  constexpr const Detail& detail() const noexcept DEVSHARE_LIFETIMEBOUND { return detail_; }
+  constexpr Detail detail() const noexcept { return detail_; }
 
   friend constexpr bool operator==(const Error& error, Errc kind) noexcept { return error.kind_ == kind; }
 

@@ -52,6 +52,9 @@ DEVSHARE_API Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::sp
                                        Slice slice) noexcept;
 DEVSHARE_API Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice) noexcept;
 
+template <class P>
+concept NamesNoProcess = !std::is_convertible_v<P, BarePid> && !std::is_convertible_v<P, std::span<const BarePid>>;
+
 // Keeps for the life of the process what must not be freed.
 DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noexcept;
 
@@ -72,6 +75,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   static_assert(std::is_nothrow_move_constructible_v<Owner> && std::is_nothrow_move_assignable_v<Owner>,
                 "a refused step must be able to give its object back");
 
+  Exported(const Exported&) = delete;  // a key has one owner: std::move it
   Exported(Exported&&) noexcept = default;
   Exported& operator=(Exported&& other) noexcept {
     Exported taken(std::move(other));
@@ -101,12 +105,16 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
     return Ticket<M>(*bytes);
   }
   template <class... Arguments>
-  void admit(Arguments&&...) && = delete;       // the key would end before its ticket is used: keep it in a named object
-  void admit() & = delete;                      // admit nobody: name the process that may import, by its BarePid
-  void admit(std::integral auto, Slice = {}) & = delete;  // an integer is no process: BarePid::from_peer_message(n)
-  void admit(BarePid, Slice = {}) &
+  void admit(Arguments&&...) && = delete;  // the key would end before its ticket is used: keep it in a named object
+  template <class A = Admission>
+    requires std::same_as<A, Listed>
+  void admit() & = delete;  // admit nobody: name the process that may import, by its BarePid
+  template <detail::NamesNoProcess P>
+    requires std::same_as<Admission, Listed>
+  void admit(P&&, Slice = {}) & = delete;  // only a BarePid names a process: BarePid::from_peer_message(n)
+  template <class... Arguments>
     requires std::same_as<Admission, Unrestricted>
-  = delete;  // this export asks nobody (R13): take ticket()
+  void admit(Arguments&&...) & = delete;  // this export asks nobody (R13): take ticket()
 
   // The ticket of an export that asks nobody. Errors: out_of_range, closed, forked, runtime_gone.
   DEVSHARE_READS Result<Ticket<M>> ticket(Slice slice = {}) const&
@@ -116,13 +124,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
     if (!bytes) return std::move(bytes).error();
     return Ticket<M>(*bytes);
   }
-  void ticket(Slice = {}) const&
-    requires std::same_as<Admission, Listed>
-  = delete;  // nobody was admitted: a ticket comes from admit(pid) (R13)
+  template <class A = Admission>
+    requires std::same_as<A, Listed>
+  void ticket(Slice = {}) const& = delete;  // nobody was admitted: a ticket comes from admit(pid) (R13)
   void ticket(Slice = {}) && = delete;  // the key would end before its ticket is used: keep it in a named object
 
   // The exporter goes on using its memory.
   DEVSHARE_READS const Owner& owner() const& noexcept DEVSHARE_LIFETIMEBOUND { return owner_; }
+  const Owner& owner() && = delete;  // the memory ends with the temporary: keep it in a named object
   DEVSHARE_READS DeviceSpan<std::byte> bytes() & noexcept DEVSHARE_LIFETIMEBOUND { return owner_.bytes(); }
   DeviceSpan<std::byte> bytes() && = delete;  // the memory ends with the temporary: keep it in a named object
   DEVSHARE_READS Device device() const noexcept { return owner_.device(); }
@@ -140,7 +149,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
     export_.release();
     return std::move(owner_);
   }
-  void close() const& = delete;  // write std::move(key).close(): it ends the export and gives the memory back
+  void close() & = delete;       // write std::move(key).close(): it ends the export and gives the memory back
+  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
   // For the library's own headers.
   Exported(Owner&& owner, const detail::Session& session, detail::ExportValue value) noexcept
@@ -194,12 +204,13 @@ concept KeyExportable = !std::is_reference_v<O> && is_key_exportable<O>;
 // Errors: not_exportable, closed, forked, runtime_gone, unsupported_by_runtime, refused.
 // ACL: aclrtIpcMemGetExportKey.
 template <detail::KeyExportable O>
-Result<SharedMemoryKey<O, Listed>, Refused<O>> export_key(O&& owner) noexcept {
+Result<SharedMemoryKey<O, Listed>, Refused<O>> export_key(DEVSHARE_CONSUMED_PARAMETER O&& owner) noexcept {
   return detail::export_key_as<Listed, O>(std::move(owner));
 }
 // The same for whoever holds the ticket: the runtime asks nobody for its pid.
 template <detail::KeyExportable O>
-Result<SharedMemoryKey<O, Unrestricted>, Refused<O>> export_key_unrestricted(O&& owner) noexcept {
+Result<SharedMemoryKey<O, Unrestricted>, Refused<O>> export_key_unrestricted(
+    DEVSHARE_CONSUMED_PARAMETER O&& owner) noexcept {
   return detail::export_key_as<Unrestricted, O>(std::move(owner));
 }
 

@@ -11,6 +11,7 @@
 #include <devshare/ticket.hpp>
 
 #include <cstddef>
+#include <span>
 #include <type_traits>
 
 namespace devshare {
@@ -68,11 +69,15 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // The same with a grant of the caller, which the mapping keeps alive; the runtime enables nothing (flag 0).
   // Further error: peer_mismatch, the grant is for other devices.
   static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device,
-                                           PeerAccess access) noexcept {
+                                           DEVSHARE_CONSUMED_PARAMETER PeerAccess access) noexcept {
     return open_with(ticket, device, &access, std::move(access));
   }
   template <class M, class... Arguments>
   static void open(const Ticket<M>&, Arguments&&...) = delete;  // a process cannot import what it exported
+  template <class... Arguments>
+  static void open(const TicketBytes&, Arguments&&...) = delete;  // a process cannot import what it exported
+  template <class... Arguments>
+  static void open(std::span<const std::byte>, Arguments&&...) = delete;  // decode first: ReceivedTicket::decode(bytes)
 
   DEVSHARE_READS DeviceSpan<typename Access::Byte> bytes() const& noexcept DEVSHARE_LIFETIMEBOUND {
     if (!import_.holds()) return {};
@@ -96,7 +101,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
     grant_ = PeerAccess();
     return closed;
   }
-  void close() const& = delete;  // write std::move(mapping).close(): it ends the import
+  void close() & = delete;       // write std::move(mapping).close(): it ends the import
+  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
  private:
   static Result<BasicImportedMapping> open_with(const ReceivedTicket& ticket, const Device& device,

@@ -85,7 +85,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   // Frees the memory. Where that fails the runtime keeps it; there is nothing left to hold here.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFree.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_memory); }
-  void close() const& = delete;  // write std::move(memory).close(): it ends the memory
+  void close() & = delete;       // write std::move(memory).close(): it ends the memory
+  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
   // For the library's own headers.
   DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }

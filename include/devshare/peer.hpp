@@ -50,7 +50,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("peer access ends when this object ends")]
 
   // Gives the grant back. Errors: closed, forked, runtime_gone, refused. ACL: aclrtDeviceDisablePeerAccess.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::disable_peer_access); }
-  void close() const& = delete;  // write std::move(access).close(): it ends the grant
+  void close() & = delete;       // write std::move(access).close(): it ends the grant
+  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
   // For the library's own headers: no grant at all, what a mapping holds that was opened by flag.
   PeerAccess() noexcept = default;

@@ -40,7 +40,7 @@ class [[nodiscard("a refused step gives its object back: take_back() it, or it e
   Errc kind() const noexcept { return error_.kind(); }
 
   Input take_back() && noexcept { return std::move(input_); }
-  void take_back() const& = delete;  // write std::move(refused).take_back(): it gives the object away
+  void take_back() const& = delete;  // write std::move(refused).take_back(), or std::move(result).error().take_back()
 
  private:
   Error error_;

@@ -7,8 +7,8 @@
 #include <devshare/process.hpp>
 #include <devshare/result.hpp>
 
-#include <concepts>
 #include <string_view>
+#include <type_traits>
 
 namespace devshare {
 
@@ -53,7 +53,9 @@ class Runtime {
   // The device with this id, initialised in this process by the first call that names it.
   // Errors: no_such_device, no_device_context, runtime_gone.
   DEVSHARE_API Result<Device> device(DeviceId id) const noexcept;
-  Result<Device> device(std::integral auto) const = delete;  // an integer is no device: write DeviceId{n}
+  template <class T>
+    requires(!std::is_same_v<T, DeviceId>)
+  Result<Device> device(T) const = delete;  // only a DeviceId names a device: write DeviceId{n}
 
   // This process as the driver numbers it, to be sent to an exporter (R14). Needs no device.
   // Errors: unsupported_by_runtime; refused when the runtime answers but knows no number.

@@ -60,7 +60,8 @@ struct TicketFields {
 template <class M>
 class Ticket {
  public:
-  const TicketBytes& bytes() const noexcept DEVSHARE_LIFETIMEBOUND { return bytes_; }
+  const TicketBytes& bytes() const& noexcept DEVSHARE_LIFETIMEBOUND { return bytes_; }
+  TicketBytes bytes() && noexcept { return bytes_; }
 
   // For the library's own headers.
   explicit Ticket(const TicketBytes& bytes) noexcept : bytes_(bytes) {}

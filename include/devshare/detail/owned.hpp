@@ -37,8 +37,8 @@ class Owned {
     std::swap(value_, taken.value_);
     return *this;
   }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
+  Owned(const Owned&) = delete;             // it has one owner: std::move it
+  Owned& operator=(const Owned&) = delete;  // it has one owner: std::move it
   ~Owned() {
     if (session_.record == nullptr) return;
     end();
