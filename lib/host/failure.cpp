@@ -40,6 +40,8 @@ acl::aclError refuse(acl::aclError code, Reason reason, std::string text) {
 
 const Cause& last_cause() noexcept { return current_cause; }
 
+const std::string& last_text() noexcept { return messages().refused; }
+
 void call_begins() noexcept { current_cause = {}; }
 
 void call_ends(acl::Entry call, acl::aclError code) {

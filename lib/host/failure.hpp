@@ -23,6 +23,9 @@ using detail::Reason;
 // around every call, so that it never belongs to an older one.
 const Cause& last_cause() noexcept;
 
+// The text of what refuse recorded last in the call that is running, for whoever passes a refusal on.
+const std::string& last_text() noexcept;
+
 // For the entry layer. A call starts with no cause and ends with its code; a refused one leaves the text that
 // aclGetRecentErrMsg hands out.
 void call_begins() noexcept;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export_session.hpp"
+
+#include "profile.hpp"
+
+#include <devshare/acl/codes.hpp>
+
+#include <utility>
+
+namespace devshare::host {
+namespace {
+
+using detail::Reason;
+
+Reason reason_for(Whitelist::Verdict verdict) noexcept {
+  switch (verdict) {
+    case Whitelist::Verdict::listed_too_early: return Reason::admitted_too_early;
+    case Whitelist::Verdict::foreign_namespace: return Reason::foreign_pid_namespace;
+    default: return Reason::not_admitted;
+  }
+}
+
+}  // namespace
+
+int ExportSession::start(std::mutex& mutex, std::unique_ptr<ExportSession>* out) {
+  std::unique_ptr<ExportSession> session(new ExportSession(mutex));
+  if (const int error = session->endpoint_.open(profile().socket_directory)) return error;
+  std::unique_ptr<ControlPage> page;
+  if (const int error = ControlPage::create(session->endpoint_.name(), &page)) return error;
+  session->page_ = std::move(page);
+  if (const int error = Server::start(session->endpoint_.socket(), *session, &session->server_)) return error;
+  *out = std::move(session);
+  return 0;
+}
+
+ExportSession::~ExportSession() = default;
+
+const Export* ExportSession::add(std::uintptr_t address, std::uint64_t size, std::uint64_t block, bool open_to_all,
+                                 KeyForm form) {
+  std::uint32_t slot = 0;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  } else {
+    if (slots_.size() == most_keys) return nullptr;
+    slot = static_cast<std::uint32_t>(slots_.size());
+    slots_.emplace_back();
+  }
+  Export& key = slots_[slot];
+  key.name = new_key_name(endpoint_.name(), slot, form);
+  key.address = address;
+  key.size = size;
+  key.block = block;
+  key.watch = page_->turn_on(slot);
+  key.open_to_all = open_to_all;
+  slots_of_block_.emplace(block, slot);
+  ++live_keys_;
+  return &key;
+}
+
+Export* ExportSession::find(const KeyName& name) noexcept {
+  if (name.endpoint != endpoint_.name() || name.slot >= slots_.size()) return nullptr;
+  Export& key = slots_[name.slot];
+  return key.block != 0 && same_secret(key.name, name) ? &key : nullptr;
+}
+
+void ExportSession::close(Export& key) noexcept {
+  const std::uint32_t slot = key.name.slot;
+  if (!key.freed) {
+    page_->turn_off(slot);
+    --live_keys_;
+    const auto [first, last] = slots_of_block_.equal_range(key.block);
+    for (auto at = first; at != last; ++at) {
+      if (at->second != slot) continue;
+      slots_of_block_.erase(at);
+      break;
+    }
+  }
+  key = Export{};
+  free_slots_.push_back(slot);
+}
+
+void ExportSession::block_freed(std::uint64_t block) noexcept {
+  const auto [first, last] = slots_of_block_.equal_range(block);
+  for (auto at = first; at != last; ++at) {
+    page_->turn_off(at->second);
+    slots_[at->second].freed = true;
+    --live_keys_;
+  }
+  slots_of_block_.erase(first, last);
+}
+
+void ExportSession::close_all() noexcept {
+  for (Export& key : slots_) {
+    if (key.block != 0) close(key);
+  }
+}
+
+void ExportSession::close_descriptors() noexcept {
+  endpoint_.close_descriptor();
+  page_->close_descriptor();
+  server_->close_descriptors();
+  directory_.forget_all();
+}
+
+Answer ExportSession::answer(const Request& request, const Peer& peer) {
+  const std::scoped_lock lock(mutex_);
+  if (request.op == Op::import_memory) return answer_import(request, peer);
+  Answer answer;
+  answer.reply.op = request.op;
+  answer.reply.sequence = request.sequence;
+  answer.reply.watch = endpoint_.name();
+  answer.descriptor = page_->descriptor();
+  return answer;
+}
+
+Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
+  Answer answer;
+  Reply& reply = answer.reply;
+  reply.op = request.op;
+  reply.sequence = request.sequence;
+  reply.code = acl::code::rt_drv_internal;  // all refusals look alike to an importer that only has the code
+
+  const Export* key = find(request.key);
+  if (key == nullptr || key->freed) {
+    reply.reason = Reason::unknown_key;
+    return answer;
+  }
+  if (!key->open_to_all) {
+    const Whitelist::Verdict verdict = key->whitelist.judge(peer, request.bare_pid);
+    if (verdict != Whitelist::Verdict::admitted) {
+      reply.reason = reason_for(verdict);
+      reply.pid = request.bare_pid;
+      reply.listed_pid = key->whitelist.any();
+      reply.listed_count = static_cast<std::uint32_t>(key->whitelist.size());
+      return answer;
+    }
+  }
+  answer.memory = PinnedBlock(reinterpret_cast<const void*>(key->address));
+  if (!answer.memory || answer.memory.id() != key->block) {  // being freed at this moment
+    answer.memory = PinnedBlock();
+    reply.reason = Reason::unknown_key;
+    return answer;
+  }
+  reply.code = acl::code::success;
+  reply.device = answer.memory.device();
+  reply.read_only = answer.memory.read_only();
+  reply.p2p_policy = answer.memory.p2p();
+  reply.unsealed = !answer.memory.sealed();
+  reply.watch = key->watch;
+  reply.offset = key->address - answer.memory.base();
+  reply.size = key->size;
+  reply.page_size = answer.memory.page_size();
+  answer.descriptor = answer.memory.descriptor();
+  return answer;
+}
+
+}  // namespace devshare::host

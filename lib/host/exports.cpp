@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exporting calls: aclrtIpcMemGetExportKey, SetImportPid, ImportPidInterServer, SetAttr.
+#include "exports.hpp"
+
+#include "calls.hpp"
+#include "device.hpp"
+#include "export_session.hpp"
+#include "failure.hpp"
+#include "fork.hpp"
+#include "per_process.hpp"
+#include "profile.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace devshare::host {
+namespace {
+
+namespace code = acl::code;
+
+struct State : ProcessState<State> {
+  std::unique_ptr<ExportSession> session;  // null until the first export
+
+  void close_inherited() noexcept {
+    if (session != nullptr) session->close_descriptors();
+  }
+};
+
+PerProcess<State> state;
+
+KeyForm own_form() { return key_form(profile().product); }
+
+// Most pids that one key lists.
+std::size_t whitelist_limit() { return profile().product == Product::p950 ? 65'535 : 32'768; }
+
+acl::aclError refuse_null(const char* what) {
+  return refuse(code::invalid_param, Reason::bad_argument, fmt::format("{} is a null pointer", what));
+}
+
+acl::aclError refuse_descriptors(int error) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return refuse(code::rt_memory_allocation,
+                Cause{.reason = Reason::descriptor_limit, .system_errno = error, .needed = limit.rlim_cur,
+                      .available = limit.rlim_cur},
+                fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE", limit.rlim_cur));
+}
+
+acl::aclError refuse_start(int error) {
+  if (error == EMFILE || error == ENFILE) return refuse_descriptors(error);
+  const std::string& directory = profile().socket_directory;
+  const std::string where = directory.empty() ? "" : fmt::format(" in DEVSHARE_HOST_SOCKET_DIR={}", directory);
+  const char* what = error == EACCES && !directory.empty()
+                         ? "the directory must belong to this user and be closed to all others (0700)"
+                         : std::strerror(error);
+  return refuse(code::rt_drv_internal, Cause{.reason = Reason::backend_unavailable, .system_errno = error},
+                fmt::format("this process cannot serve keys{}: {}", where, what));
+}
+
+// What the driver would not share. `pinned` is the block at `address`, or empty.
+acl::aclError check_exportable(const PinnedBlock& pinned, std::uintptr_t address, std::size_t size) {
+  const Profile& now = profile();
+  if (!pinned) {
+    return refuse(code::rt_drv_internal, Reason::not_device_memory,
+                  "devPtr is no live device memory of this process (R10)");
+  }
+  if (pinned.origin() == Origin::imported) {
+    return refuse(code::rt_drv_internal, Reason::imported_memory,
+                  "devPtr was imported: only the process that allocated memory can export it (R12)");
+  }
+  const std::uint64_t offset = address - pinned.base();
+  if (offset != 0 && !(now.interior_export_allowed && offset % pinned.page_size() == 0)) {
+    return refuse(code::rt_drv_internal, Reason::not_block_start,
+                  fmt::format("devPtr lies {} bytes inside its allocation: export the allocation's start and send the "
+                              "offset beside the key (R10)", offset));
+  }
+  if (pinned.read_only()) {
+    return refuse(code::rt_drv_internal, Reason::read_only, "devPtr was allocated read-only (R12)");
+  }
+  // The 950 looks at the allocation, older drivers at the pages that are there.
+  const std::uint64_t whole = now.product == Product::p950 ? pinned.size() : pinned.backed();
+  if (offset > whole || size > whole - offset) {
+    return refuse(code::rt_drv_internal,
+                  Cause{.reason = Reason::out_of_bounds, .needed = size, .available = whole - offset},
+                  fmt::format("{} bytes are asked for and {} are there", size, whole - offset));
+  }
+  return code::success;
+}
+
+// The key behind the bytes that a caller hands in, if it is this process's to change; else a refusal is recorded.
+// Under the lock.
+Export* own_key_to_change(State& all, const char* bytes, acl::aclError* refused) {
+  const std::optional<KeyName> name = decode_key(bytes, own_form());
+  if (!name) {
+    *refused = refuse(code::rt_drv_internal, Reason::unknown_key, "these bytes are no key");
+    return nullptr;
+  }
+  if (all.session == nullptr || name->endpoint != all.session->endpoint()) {
+    *refused = refuse(code::rt_drv_internal, Reason::not_the_exporter,
+                      "the key was not exported by this process: only its exporter admits importers (R17)");
+    return nullptr;
+  }
+  Export* key = all.session->find(*name);
+  if (key == nullptr || key->freed) {
+    *refused = refuse(code::rt_drv_internal, Reason::unknown_key,
+                      key == nullptr ? "this process has no such key: it was closed" : "the memory of the key was freed");
+    return nullptr;
+  }
+  if (key->open_to_all) {
+    *refused = refuse(code::rt_no_permission, Reason::validation_disabled,
+                      "the key was exported without pid validation and admits everybody: no pids may be set (R13)");
+    return nullptr;
+  }
+  return key;
+}
+
+}  // namespace
+
+void exports_block_freed(std::uint64_t block_id) {
+  State* all = state.existing();
+  if (all == nullptr) return;
+  const std::scoped_lock lock(all->mutex);
+  if (all->session != nullptr) all->session->block_freed(block_id);
+}
+
+void exports_shut_down() {
+  State* all = state.existing();
+  if (all == nullptr) return;
+  std::unique_ptr<ExportSession> ended;
+  {
+    const std::scoped_lock lock(all->mutex);
+    if (all->session != nullptr) all->session->close_all();
+    ended = std::move(all->session);
+  }
+  // Here, without the lock: the service thread may be waiting for it.
+}
+
+ExportCounters export_counters() {
+  State* all = state.existing();
+  if (all == nullptr) return {};
+  const std::scoped_lock lock(all->mutex);
+  if (all->session == nullptr) return {};
+  return {all->session->live_keys(), all->session->server().connections()};
+}
+
+bool is_own_key(const KeyName& name) {
+  State* all = state.existing();
+  if (all == nullptr) return false;
+  const std::scoped_lock lock(all->mutex);
+  return all->session != nullptr && all->session->endpoint() == name.endpoint;
+}
+
+acl::aclError open_own_key(const KeyName& name, SharedBytes* out) {
+  State& all = state.get();
+  const std::scoped_lock lock(all.mutex);
+  const Export* key = all.session != nullptr ? all.session->find(name) : nullptr;
+  if (key == nullptr || key->freed) {
+    return refuse(code::rt_drv_internal, Reason::unknown_key,
+                  key == nullptr ? "this process has no such key: it was closed" : "the memory of the key was freed");
+  }
+  if (!key->open_to_all && profile().product != Product::p950) {
+    return refuse(code::rt_drv_internal, Reason::own_key,
+                  "this process exported the key itself, and an exporter is never on its own list");
+  }
+  const PinnedBlock pinned(reinterpret_cast<const void*>(key->address));
+  if (!pinned || pinned.id() != key->block) {
+    return refuse(code::rt_drv_internal, Reason::unknown_key, "the memory of the key is being freed");
+  }
+  ImportedBytes& bytes = out->bytes;
+  bytes.descriptor = UniqueFd(::fcntl(pinned.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!bytes.descriptor) return refuse_descriptors(errno);
+  bytes.offset = key->address - pinned.base();
+  bytes.size = key->size;
+  bytes.page_size = pinned.page_size();
+  bytes.device = pinned.device();
+  bytes.read_only = pinned.read_only();
+  bytes.sealed = pinned.sealed();
+  bytes.watch = all.session->page()->watch(key->name.slot, key->watch);
+  out->p2p_policy = pinned.p2p();
+  out->keeper = all.session->page();
+  return code::success;
+}
+
+bool close_own_key(const KeyName& name) {
+  State* all = state.existing();
+  if (all == nullptr) return false;
+  const std::scoped_lock lock(all->mutex);
+  Export* key = all->session != nullptr ? all->session->find(name) : nullptr;
+  if (key == nullptr) return false;
+  all->session->close(*key);
+  return true;
+}
+
+namespace calls {
+
+aclError aclrtIpcMemGetExportKey(void* devPtr, std::size_t size, char* key, std::size_t len, std::uint64_t flags) {
+  if (devPtr == nullptr) return refuse_null("devPtr");
+  if (key == nullptr) return refuse_null("key");
+  if (size == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "size is 0");
+  if (len == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "len is 0");
+  if (flags > ipc_export::disable_pid_validation) {
+    return refuse(code::rt_param_invalid, Reason::bad_argument, fmt::format("flags is {}: only 0 and 1 exist", flags));
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  if (len < ipc_key_size) {
+    return refuse(code::rt_param_invalid, Reason::bad_argument,
+                  fmt::format("len is {}: a key needs {} bytes (R11)", len, ipc_key_size));
+  }
+  // Pinned until the key stands, so that aclrtFree in another thread comes before it or after it.
+  const PinnedBlock pinned(devPtr);
+  const auto address = reinterpret_cast<std::uintptr_t>(devPtr);
+  if (const aclError refused = check_exportable(pinned, address, size)) return refused;
+
+  State& all = state.get();
+  const std::scoped_lock lock(all.mutex);
+  if (all.session == nullptr) {
+    if (const int error = ExportSession::start(all.mutex, &all.session)) return refuse_start(error);
+  }
+  const Export* made =
+      all.session->add(address, size, pinned.id(), flags == ipc_export::disable_pid_validation, own_form());
+  if (made == nullptr) {
+    return refuse(code::rt_resource_alloc_fail, Cause{.reason = Reason::key_limit, .available = most_keys},
+                  fmt::format("this process has {} keys, and that is all it can have: close some", most_keys));
+  }
+  const KeyBytes bytes = encode_key(made->name, own_form());
+  std::memcpy(key, bytes.data(), bytes.size());
+  return code::success;
+}
+
+aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t num) {
+  if (key == nullptr) return refuse_null("key");
+  if (pid == nullptr) return refuse_null("pid");
+  if (num == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
+  if (num > max_import_pids_per_call) {
+    return refuse(code::rt_param_invalid, Cause{.reason = Reason::too_many_pids, .needed = num, .available = max_import_pids_per_call},
+                  fmt::format("{} pids in one call: {} at most, call again for the others (R16)", num,
+                              max_import_pids_per_call));
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+
+  State& all = state.get();
+  const std::scoped_lock lock(all.mutex);
+  aclError refused = code::success;
+  Export* exported = own_key_to_change(all, key, &refused);
+  if (exported == nullptr) return refused;
+
+  const std::int32_t own = bare_pid();
+  std::size_t admitted = 0;
+  for (const std::int32_t number : std::span(pid, num)) {
+    if (number == 0 || number == own) continue;  // nobody, and the exporter itself
+    if (exported->whitelist.size() >= whitelist_limit() && !exported->whitelist.contains(number)) {
+      return refuse(code::rt_drv_internal, Cause{.reason = Reason::key_limit, .available = whitelist_limit()},
+                    fmt::format("the key lists {} pids, and that is all it can list", whitelist_limit()));
+    }
+    if (!exported->whitelist.admit(number, all.session->directory())) return refuse_descriptors(EMFILE);
+    ++admitted;
+  }
+  if (admitted == 0) {
+    return refuse(code::rt_drv_internal, Reason::bad_argument, "no pid is left once 0 and the exporter's own are taken out");
+  }
+  return code::success;
+}
+
+// One server is all this runtime plays, so nobody from another one ever asks for a key: what is left of this call is
+// its checks.
+aclError aclrtIpcMemImportPidInterServer(const char* key, aclrtServerPid* serverPids, std::size_t num) {
+  if (key == nullptr) return refuse_null("key");
+  if (serverPids == nullptr) return refuse_null("serverPids");
+  if (num == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
+  for (const aclrtServerPid& server : std::span(serverPids, num)) {
+    if (server.pid == nullptr) return refuse_null("serverPids[].pid");
+    if (server.num != 1) {
+      return refuse(code::rt_param_invalid, Reason::bad_argument,
+                    fmt::format("an entry of serverPids has {} pids: each must have one", server.num));
+    }
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  if (!profile().supports(Entry::aclrtIpcMemImportPidInterServer)) {
+    return refuse(code::rt_feature_not_support, Reason::unsupported,
+                  fmt::format("{} is no part of a super-pod", product_name(profile().product)));
+  }
+  State& all = state.get();
+  const std::scoped_lock lock(all.mutex);
+  aclError refused = code::success;
+  static_cast<void>(own_key_to_change(all, key, &refused));
+  return refused;
+}
+
+// There is one way between two devices of the host runtime. The choice is checked and changes nothing.
+aclError aclrtIpcMemSetAttr(const char* key, aclrtIpcMemAttrType type, std::uint64_t attr) {
+  if (key == nullptr) return refuse_null("key");
+  if (type != ipc_attr::access_link) {
+    return refuse(code::rt_param_invalid, Reason::bad_argument, fmt::format("there is no attribute {}", type));
+  }
+  if (attr > ipc_attr::link_ub_multi_port) {
+    return refuse(code::rt_param_invalid, Reason::bad_argument, fmt::format("there is no link {}", attr));
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  const Product product = profile().product;
+  if (!profile().supports(Entry::aclrtIpcMemSetAttr)) {
+    return refuse(code::rt_feature_not_support, Reason::unsupported,
+                  fmt::format("{} has no links to choose from", product_name(product)));
+  }
+  const bool between_ports = attr >= ipc_attr::link_ub_one_port;
+  if (between_ports != (product == Product::p950)) {
+    return refuse(code::rt_link_type_not_supported, Reason::unsupported,
+                  fmt::format("{} has no link {}", product_name(product), attr));
+  }
+  const std::optional<KeyName> name = decode_key(key, own_form());
+  if (!name) return refuse(code::rt_drv_internal, Reason::unknown_key, "these bytes are no key");
+  if (product == Product::p950) return code::success;  // the importer's choice, for its next import of the key
+  State& all = state.get();
+  const std::scoped_lock lock(all.mutex);
+  if (all.session == nullptr || all.session->find(*name) == nullptr) {
+    return refuse(code::rt_drv_internal, Reason::not_the_exporter, "this process has exported no such key");
+  }
+  return code::success;
+}
+
+}  // namespace calls
+
+namespace {
+Server* forking_server = nullptr;  // between prepare and parent or child
+}
+
+void exports_before_fork() { state.before_fork(); }
+void exports_after_fork_in_parent() { state.after_fork_in_parent(); }
+void exports_after_fork_in_child() { state.after_fork_in_child(); }
+
+// After exports_before_fork, whose lock keeps the session where it is.
+void server_before_fork() {
+  State* all = state.existing();
+  forking_server = all != nullptr && all->session != nullptr ? &all->session->server() : nullptr;
+  if (forking_server != nullptr) forking_server->lock();
+}
+void server_after_fork_in_parent() {
+  if (forking_server != nullptr) forking_server->unlock();
+}
+void server_after_fork_in_child() {
+  if (forking_server != nullptr) forking_server->unlock();
+}
+
+}  // namespace devshare::host

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// The importing calls: aclrtIpcMemImportByKey, and aclrtIpcMemClose, which ends imports and exports alike.
+#include "imports.hpp"
+
+#include "block.hpp"
+#include "calls.hpp"
+#include "client.hpp"
+#include "device.hpp"
+#include "exports.hpp"
+#include "failure.hpp"
+#include "fork.hpp"
+#include "key.hpp"
+#include "peer_identity.hpp"
+#include "per_process.hpp"
+#include "profile.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace devshare::host {
+namespace {
+
+namespace code = acl::code;
+
+// One address that a key was opened at.
+struct Opened {
+  void* address = nullptr;
+  DeviceNumber device;           // that it was opened on
+  std::uint64_t references = 1;  // one close each
+  ExporterWatch watch;
+  std::shared_ptr<const void> keeper;  // of what the watch points to
+};
+
+// An import that one thread is making and others wait for (B076).
+struct Attempt {
+  DeviceNumber device;
+  std::uint64_t flags = 0;
+  bool done = false;
+  acl::aclError code = 0;
+  Cause cause;
+  std::string text;
+};
+
+struct Entry {
+  std::vector<Opened> opened;  // in order; one at most but on 950, where every import has an address of its own
+  std::shared_ptr<Attempt> attempt;
+};
+
+struct HashOfName {
+  std::size_t operator()(const KeyName& name) const noexcept {
+    std::size_t hash = 0;
+    std::memcpy(&hash, name.secret.data(), sizeof hash);  // random already
+    return hash ^ name.slot;
+  }
+};
+
+struct State : ProcessState<State> {
+  std::unordered_map<KeyName, Entry, HashOfName> entries;
+  std::condition_variable attempt_done;
+
+  void close_inherited() noexcept {}
+};
+
+PerProcess<State> state;
+
+// The number by which this process calls a physical device, -1 when it does not see it.
+std::int32_t user_number(std::int32_t physical) {
+  const auto& visible = profile().visible;
+  const auto found = std::find(visible.begin(), visible.end(), physical);
+  return found == visible.end() ? -1 : static_cast<std::int32_t>(found - visible.begin());
+}
+
+std::string explain(const Reply& reply) {
+  switch (reply.reason) {
+    case Reason::unknown_key: return "the exporter has no such key: it was closed, or its memory was freed (R18)";
+    case Reason::exporter_gone: return "nobody serves this key: its exporter has ended, or the key was damaged on its way";
+    case Reason::timed_out:
+      return fmt::format("the exporter did not answer within {} ms", profile().exporter_deadline_ms);
+    case Reason::user_refused: return "exporter and importer belong to different users";
+    case Reason::protocol: return "what answered does not speak as the host runtime of this release does";
+    case Reason::not_admitted:
+      return fmt::format("this process goes by {} and was not admitted: the key lists {} pid{}{} (R13, R14)", bare_pid(),
+                         reply.listed_count, reply.listed_count == 1 ? "" : "s",
+                         reply.listed_count == 0 ? "" : fmt::format(", {} among them", reply.listed_pid));
+    case Reason::admitted_too_early:
+      return fmt::format("pid {} was admitted before this process, which has it now, was started: admit it again (R15)",
+                         bare_pid());
+    case Reason::foreign_pid_namespace:
+      return fmt::format("pid {} was admitted, but the exporter lives in a pid namespace where it cannot check plain "
+                         "pids: set DEVSHARE_HOST_BARE_PID=inode on both sides", bare_pid());
+    case Reason::descriptor_limit:
+      return reply.code == code::rt_memory_allocation
+                 ? fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE",
+                               reply.available)
+                 : fmt::format("the exporter serves {} importers at once and has no descriptor for another",
+                               reply.available);
+    default: return "the exporter refused";
+  }
+}
+
+acl::aclError refuse_reply(const Reply& reply) {
+  Cause cause;
+  cause.reason = reply.reason;
+  cause.needed = reply.needed;
+  cause.available = reply.available;
+  if (reply.pid != 0) cause.pid = bare_pid();
+  return refuse(reply.code, cause, explain(reply));
+}
+
+// What makes a SIGBUS by another process's doing impossible: the file is as long as was said and stays so.
+bool keeps_its_size(const Reply& reply, const UniqueFd& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || status.st_size < 0 ||
+      static_cast<std::uint64_t>(status.st_size) < reply.offset + reply.size) {
+    return false;
+  }
+  if (reply.unsealed) {
+    // Files that cannot be sealed come from runtimes that were told to use them; trusted only by one that was, too.
+    return profile().backing_fallback_allowed || !profile().backing_directory.empty();
+  }
+  constexpr int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & wanted) == wanted;
+}
+
+acl::aclError fetch_foreign_key(const KeyName& name, SharedBytes* out) {
+  Fetched fetched = fetch_memory(name);
+  const Reply& reply = fetched.reply;
+  if (reply.code != code::success) return refuse_reply(reply);
+  if (!keeps_its_size(reply, fetched.descriptor) || reply.device >= profile().device_count) {
+    Reply strange = reply;
+    strange.code = code::rt_drv_internal;
+    strange.reason = Reason::protocol;
+    return refuse_reply(strange);
+  }
+  ImportedBytes& bytes = out->bytes;
+  bytes.descriptor = std::move(fetched.descriptor);
+  bytes.offset = reply.offset;
+  bytes.size = reply.size;
+  bytes.page_size = reply.page_size;
+  bytes.device = reply.device;
+  bytes.read_only = reply.read_only;
+  bytes.sealed = !reply.unsealed;
+  bytes.watch = fetched.page->watch(name.slot, reply.watch, profile().exporter_death_invalidates);
+  out->p2p_policy = reply.p2p_policy;
+  out->keeper = std::move(fetched.page);
+  return code::success;
+}
+
+// R19, R43, R45.
+acl::aclError check_peer_access(const SharedBytes& shared, const DeviceNumber& local, std::uint64_t flags) {
+  const std::int32_t owner = shared.bytes.device;
+  if (owner == local.physical) return code::success;
+  const Cause between{.reason = Reason::peer_access_missing, .device = local.user, .peer_device = user_number(owner)};
+  if (profile().cross_device_needs_p2p_memory && !shared.p2p_policy) {
+    Cause cause = between;
+    cause.reason = Reason::p2p_policy_missing;
+    return refuse(code::rt_drv_internal, cause,
+                  "on this product only memory of a P2P policy, such as ACL_MEM_MALLOC_HUGE_FIRST_P2P, reaches another "
+                  "device (R43)");
+  }
+  if (flags == acl::ipc_import::enable_peer_access) return enable_peer_access_for_import(local.physical, owner);
+  if (peer_access_effective(local.physical, owner)) return code::success;
+  return refuse(code::rt_drv_internal, between,
+                fmt::format("the memory is on physical device {} and this thread's device is {}: import with the "
+                            "peer-access flag, or enable peer access both ways first (R19)", owner, local.physical));
+}
+
+acl::aclError open_key(const KeyName& name, const DeviceNumber& local, std::uint64_t flags, Opened* out) {
+  SharedBytes shared;
+  if (const acl::aclError refused =
+          is_own_key(name) ? open_own_key(name, &shared) : fetch_foreign_key(name, &shared)) {
+    return refused;
+  }
+  if (const acl::aclError refused = check_peer_access(shared, local, flags)) return refused;
+  shared.bytes.local_device = local.physical;
+  out->device = local;
+  out->watch = shared.bytes.watch;
+  out->keeper = std::move(shared.keeper);
+  return adopt_import(std::move(shared.bytes), &out->address);
+}
+
+// Once more what is open already: no system call, no word with the exporter.
+acl::aclError open_again(Opened& opened, const DeviceNumber& local) {
+  if (opened.device.physical != local.physical) {
+    return refuse(code::rt_drv_internal,
+                  Cause{.reason = Reason::on_other_device, .device = local.user, .peer_device = opened.device.user},
+                  fmt::format("this process has the key open on device {}: close it there first (R25)",
+                              opened.device.user));
+  }
+  if (opened.watch.gone()) {
+    return refuse(code::rt_drv_internal, Reason::exporter_gone,
+                  "the exporter no longer has the memory; what is open here ends with its closes (R18, R20)");
+  }
+  ++opened.references;
+  return code::success;
+}
+
+// The first import of a key works outside the lock, the others wait for its outcome. A failure is theirs too when they
+// asked for the same: to try in turn would only multiply the deadline.
+acl::aclError import_counted(const KeyName& name, const DeviceNumber& local, std::uint64_t flags, void** address) {
+  State& all = state.get();
+  std::unique_lock lock(all.mutex);
+  while (true) {
+    Entry& entry = all.entries[name];
+    if (!entry.opened.empty()) {
+      const acl::aclError refused = open_again(entry.opened.back(), local);
+      if (refused == code::success) *address = entry.opened.back().address;
+      return refused;
+    }
+    if (entry.attempt == nullptr) break;
+    const std::shared_ptr<Attempt> attempt = entry.attempt;
+    all.attempt_done.wait(lock, [&] { return attempt->done; });
+    if (attempt->code != code::success && attempt->flags == flags && attempt->device.physical == local.physical) {
+      return refuse(attempt->code, attempt->cause, attempt->text);
+    }
+  }
+  const auto attempt = std::make_shared<Attempt>(Attempt{local, flags, false, 0, {}, {}});
+  all.entries[name].attempt = attempt;
+  lock.unlock();
+
+  Opened opened;
+  const acl::aclError refused = open_key(name, local, flags, &opened);
+
+  lock.lock();
+  attempt->done = true;
+  attempt->code = refused;
+  Entry& entry = all.entries[name];
+  entry.attempt.reset();
+  if (refused == code::success) {
+    *address = opened.address;
+    entry.opened.push_back(std::move(opened));
+  } else {
+    attempt->cause = last_cause();
+    attempt->text = last_text();
+    all.entries.erase(name);
+  }
+  lock.unlock();
+  all.attempt_done.notify_all();
+  return refused;
+}
+
+// 950: every import is one of its own.
+acl::aclError import_anew(const KeyName& name, const DeviceNumber& local, std::uint64_t flags, void** address) {
+  Opened opened;
+  if (const acl::aclError refused = open_key(name, local, flags, &opened)) return refused;
+  *address = opened.address;
+  State& all = state.get();
+  const std::scoped_lock lock(all.mutex);
+  all.entries[name].opened.push_back(std::move(opened));
+  return code::success;
+}
+
+// Takes one reference off the newest import of a key. False when the key is not imported.
+bool close_import(const KeyName& name) {
+  State* all = state.existing();
+  if (all == nullptr) return false;
+  Opened ended;
+  {
+    const std::scoped_lock lock(all->mutex);
+    const auto found = all->entries.find(name);
+    if (found == all->entries.end() || found->second.opened.empty()) return false;
+    std::vector<Opened>& opened = found->second.opened;
+    if (--opened.back().references > 0) return true;
+    ended = std::move(opened.back());
+    opened.pop_back();
+    if (opened.empty() && found->second.attempt == nullptr) all->entries.erase(found);
+  }
+  release_import(ended.address);  // may wait for copies in flight; the watch they look at lives until after it
+  return true;
+}
+
+}  // namespace
+
+void imports_shut_down() {
+  if (State* all = state.existing(); all != nullptr) {
+    std::unordered_map<KeyName, Entry, HashOfName> ended;
+    {
+      const std::scoped_lock lock(all->mutex);
+      ended.swap(all->entries);
+    }
+    for (auto& [name, entry] : ended) {
+      for (Opened& opened : entry.opened) release_import(opened.address);
+    }
+  }
+  client_shut_down();
+}
+
+ImportCounters import_counters() {
+  ImportCounters counters;
+  counters.connections = client_connections();
+  State* all = state.existing();
+  if (all == nullptr) return counters;
+  const std::scoped_lock lock(all->mutex);
+  for (const auto& [name, entry] : all->entries) {
+    if (!entry.opened.empty()) ++counters.keys;
+    for (const Opened& opened : entry.opened) counters.references += opened.references;
+  }
+  return counters;
+}
+
+void imports_before_fork() { state.before_fork(); }
+void imports_after_fork_in_parent() { state.after_fork_in_parent(); }
+void imports_after_fork_in_child() { state.after_fork_in_child(); }
+
+namespace calls {
+
+aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, std::uint64_t flags) {
+  if (devPtr == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "devPtr is a null pointer");
+  if (key == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "key is a null pointer");
+  if (flags > ipc_import::enable_peer_access) {
+    return refuse(code::rt_param_invalid, Reason::bad_argument, fmt::format("flags is {}: only 0 and 1 exist", flags));
+  }
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  const Product product = profile().product;
+  const std::optional<KeyName> name = decode_key(key, key_form(product));
+  if (!name) {
+    return refuse(code::rt_drv_internal, Reason::unknown_key,
+                  fmt::format("these bytes are no key of {}", product_name(product)));
+  }
+  return product == Product::p950 ? import_anew(*name, device, flags, devPtr)
+                                  : import_counted(*name, device, flags, devPtr);
+}
+
+aclError aclrtIpcMemClose(const char* key) {
+  if (key == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "key is a null pointer");
+  DeviceNumber device;
+  if (const aclError refused = current_device(&device)) return refused;
+  const Product product = profile().product;
+  const std::optional<KeyName> name = decode_key(key, key_form(product));
+  if (!name) {
+    return refuse(code::rt_drv_internal, Reason::unknown_key,
+                  fmt::format("these bytes are no key of {}", product_name(product)));
+  }
+  // A process that did both closes twice: its import first, its export then.
+  if (close_import(*name) || close_own_key(*name)) return code::success;
+  if (is_own_key(*name)) {
+    return refuse(code::rt_drv_internal, Reason::unknown_key, "this process has no such key: it was closed");
+  }
+  return refuse(product == Product::p950 ? code::rt_no_permission : code::rt_drv_internal, Reason::not_imported,
+                "this process has no import of the key left, and only its exporter can end the key (R24)");
+}
+
+}  // namespace calls
+
+}  // namespace devshare::host
