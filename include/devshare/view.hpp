@@ -9,13 +9,15 @@
 #include <span>
 #include <type_traits>
 
-namespace devshare::host {
+namespace devshare {
 
 namespace detail {
 
-[[gnu::cold]] DEVSHARE_API Error view_refused(const devshare::detail::Cause& why, std::size_t size) noexcept;
+[[gnu::cold]] DEVSHARE_API Error view_refused(const Cause& why, std::size_t size) noexcept;
 
 }  // namespace detail
+
+namespace host {
 
 // The bytes of a span of device memory of this process. Good until the memory is freed or the import closed; ordered
 // with other processes by nothing but your own synchronisation, as kernels are by notifies and events. A view is not a
@@ -25,11 +27,12 @@ namespace detail {
 template <class T>
   requires std::is_trivially_copyable_v<T>
 Result<std::span<T>> view(DeviceSpan<T> memory) noexcept {
-  devshare::detail::Cause why{.reason = devshare::detail::Reason::unsupported};
+  detail::Cause why{.reason = detail::Reason::unsupported};
   constexpr ViewAccess access = std::is_const_v<T> ? ViewAccess::read : ViewAccess::read_write;
   void* const bytes = active() ? view_of(memory.data().address(), memory.size_bytes(), access, &why) : nullptr;
   if (bytes == nullptr) [[unlikely]] return detail::view_refused(why, memory.size_bytes());
   return std::span<T>(static_cast<T*>(bytes), memory.size());
 }
 
-}  // namespace devshare::host
+}  // namespace host
+}  // namespace devshare
