@@ -389,7 +389,7 @@ TEST_CASE("an actor that leaks memory fails the story in a build that can see it
   const auto problems = story.play();
   INFO(all_of(problems));
   CHECK(has_text(problems, "A: it leaks memory"));
-  CHECK(has_text(problems, "detected memory leaks"));
+  CHECK(has_text(problems, "byte(s) leaked in"));
 }
 
 TEST_CASE("a data race in an actor fails the story in a build that can see it") {

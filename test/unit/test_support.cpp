@@ -123,5 +123,5 @@ TEST_CASE("a child that leaks memory is told by a build that can see it") {
   const ChildEnd end = in_child([] { demand(lose_memory(), "there is memory"); });
   INFO(end.in_words());
   CHECK(end.code == 1);
-  CHECK_THAT(end.output, contains("detected memory leaks"));
+  CHECK_THAT(end.output, contains("byte(s) leaked in"));
 }
