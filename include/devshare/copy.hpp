@@ -51,23 +51,26 @@ inline Result<void> copy(const Device& device, Operation operation, acl::aclrtMe
 
 }  // namespace detail
 
-// Host to device.
-template <class T>
-  requires std::is_trivially_copyable_v<T>
-Result<void> copy_to_device(const Device& device, DeviceSpan<T> to,
-                            std::type_identity_t<std::span<const T>> from) noexcept {
+// Host to device. `from` is any contiguous range of T: an array, a vector, a span.
+template <class T, class From>
+  requires std::is_trivially_copyable_v<T> && requires(const From& from) { std::span(from); }
+Result<void> copy_to_device(const Device& device, DeviceSpan<T> to, const From& from) noexcept {
+  const auto host = std::span(from);
+  static_assert(std::is_same_v<typename decltype(host)::value_type, T>, "both sides of a copy are of one type: as<T>()");
   void* const target = to.data().address();
   return detail::copy(device, Operation::copy_to_device, acl::memcpy_kind::host_to_device, target, to.size_bytes(),
-                      from.data(), from.size_bytes(), target, nullptr);
+                      host.data(), host.size_bytes(), target, nullptr);
 }
 
-// Device to host.
-template <class T>
-  requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
-Result<void> copy_to_host(const Device& device, std::span<T> to,
-                          std::type_identity_t<DeviceSpan<const T>> from) noexcept {
+// Device to host. `to` is any contiguous range of T that may be written.
+template <class T, class To>
+  requires std::is_trivially_copyable_v<T> && requires(To&& to) { std::span(to); }
+Result<void> copy_to_host(const Device& device, To&& to, DeviceSpan<T> from) noexcept {
+  const auto host = std::span(to);
+  static_assert(std::is_same_v<typename decltype(host)::element_type, std::remove_const_t<T>>,
+                "both sides of a copy are of one type, and the host side can be written: as<T>()");
   const void* const source = from.data().address();
-  return detail::copy(device, Operation::copy_to_host, acl::memcpy_kind::device_to_host, to.data(), to.size_bytes(),
+  return detail::copy(device, Operation::copy_to_host, acl::memcpy_kind::device_to_host, host.data(), host.size_bytes(),
                       source, from.size_bytes(), source, nullptr);
 }
 

@@ -46,6 +46,10 @@ std::string hex(const TicketBytes& bytes) {
   return text;
 }
 
+Result<ReceivedTicket> decode(const std::vector<std::byte>& bytes) {
+  return ReceivedTicket::decode(std::span<const std::byte>(bytes));
+}
+
 std::vector<std::byte> to_vector(const TicketBytes& bytes) { return {bytes.storage.begin(), bytes.storage.end()}; }
 
 bool same(const TicketFields& a, const TicketFields& b) {
@@ -80,7 +84,7 @@ TEST_CASE("B027 sizes and offsets of any width survive the wire") {
   fields.block_size = size;
   fields.slice_offset = size - 1;
   fields.slice_size = 1;
-  const auto decoded = ReceivedTicket::decode(std::span(to_vector(encode_ticket(fields))));
+  const auto decoded = decode(to_vector(encode_ticket(fields)));
   REQUIRE(decoded);
   CHECK(decoded->block_size() == size);
   CHECK(decoded->offset() == size - 1);
@@ -92,14 +96,14 @@ TEST_CASE("B029 every prefix and every padded ticket is malformed") {
   for (std::size_t length = 0; length < good.size(); ++length) {
     // Copied to its own allocation, so that a read past the end is seen by the sanitizer.
     const std::vector<std::byte> prefix(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));
-    const auto decoded = ReceivedTicket::decode(std::span(prefix));
+    const auto decoded = decode(prefix);
     REQUIRE_FALSE(decoded);
     CHECK(decoded.error().kind() == Errc::malformed_token);
     CHECK(decoded.error().detail().available == length);
   }
   auto padded = good;
   padded.push_back(std::byte{0});
-  CHECK(ReceivedTicket::decode(std::span(padded)).error().kind() == Errc::malformed_token);
+  CHECK(decode(padded).error().kind() == Errc::malformed_token);
 }
 
 TEST_CASE("B029 no flipped bit goes unseen") {
@@ -107,7 +111,7 @@ TEST_CASE("B029 no flipped bit goes unseen") {
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
-    const auto decoded = ReceivedTicket::decode(std::span(bad));
+    const auto decoded = decode(bad);
     REQUIRE_FALSE(decoded);
     const Errc kind = decoded.error().kind();
     CHECK((kind == Errc::malformed_token || kind == Errc::version_mismatch));
@@ -123,7 +127,7 @@ TEST_CASE("B029 random damage is never taken for another ticket") {
       bad[random() % bad.size()] = static_cast<std::byte>(random());
     }
     if (bad == good) continue;
-    CHECK_FALSE(ReceivedTicket::decode(std::span(bad)));
+    CHECK_FALSE(decode(bad));
   }
 }
 
@@ -132,13 +136,13 @@ TEST_CASE("B103 a ticket whose integers were swapped on the way is another versi
   std::reverse(bytes.begin(), bytes.begin() + 4);
   std::reverse(bytes.begin() + 4, bytes.begin() + 6);
   std::reverse(bytes.begin() + 6, bytes.begin() + 8);
-  CHECK(ReceivedTicket::decode(std::span(bytes)).error().kind() == Errc::version_mismatch);
+  CHECK(decode(bytes).error().kind() == Errc::version_mismatch);
 }
 
 TEST_CASE("a ticket of a later version says so") {
   auto bytes = to_vector(encode_ticket(sample()));
   bytes[6] = std::byte{2};
-  const auto decoded = ReceivedTicket::decode(std::span(bytes));
+  const auto decoded = decode(bytes);
   REQUIRE_FALSE(decoded);
   CHECK(decoded.error().kind() == Errc::version_mismatch);
   CHECK(decoded.error().detail().needed == 1);
@@ -156,7 +160,7 @@ TEST_CASE("numbers that contradict each other are malformed even with a right ch
   SECTION("a key of the wrong length") { fields.payload_size = 64; }
   SECTION("a device that is none") { fields.owner_device = -1; }
   SECTION("an exporter that is no process") { fields.exporter.pid = 0; }
-  const auto decoded = ReceivedTicket::decode(std::span(to_vector(encode_ticket(fields))));
+  const auto decoded = decode(to_vector(encode_ticket(fields)));
   REQUIRE_FALSE(decoded);
   CHECK(decoded.error().kind() == Errc::malformed_token);
   CHECK(decoded.error().operation() == Operation::decode_ticket);
