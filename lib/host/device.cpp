@@ -6,7 +6,6 @@
 #include "contexts.hpp"
 #include "failure.hpp"
 #include "fork.hpp"
-#include "lifecycle.hpp"
 #include "per_process.hpp"
 #include "profile.hpp"
 
@@ -52,13 +51,7 @@ acl::aclError refuse_full() {
 
 }  // namespace
 
-acl::aclError require_initialised() {
-  if (initialised()) return acl::code::success;
-  return refuse(acl::code::uninitialize, Reason::not_initialised, "the runtime is not initialised: call aclInit first");
-}
-
 acl::aclError current_device(DeviceNumber* out) {
-  if (const acl::aclError refused = require_initialised()) return refused;
   const ContextNumber context = current_context();
   if (!context) {
     return refuse_without_context("this thread has no current device: call aclrtSetDevice or aclrtSetCurrentContext");
@@ -121,7 +114,6 @@ aclError aclrtGetLogicDevIdByUserDevId(std::int32_t userDevId, std::int32_t* log
 }
 
 aclError aclrtSetDevice(std::int32_t deviceId) {
-  if (const aclError refused = require_initialised()) return refused;
   DeviceNumber device;
   if (const aclError refused = find_device(deviceId, &device)) return refused;
   State& all = state.get();
@@ -139,7 +131,6 @@ aclError aclrtSetDevice(std::int32_t deviceId) {
 
 // One set given back, or all of them; at none the device is torn down.
 static aclError reset(std::int32_t deviceId, bool force) {
-  if (const aclError refused = require_initialised()) return refused;
   DeviceNumber device;
   if (const aclError refused = find_device(deviceId, &device)) return refused;
   State& all = state.get();
@@ -172,7 +163,6 @@ aclError aclrtGetDevice(std::int32_t* deviceId) {
 
 aclError aclrtCreateContext(aclrtContext* context, std::int32_t deviceId) {
   if (context == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "context is null");
-  if (const aclError refused = require_initialised()) return refused;
   DeviceNumber device;
   if (const aclError refused = find_device(deviceId, &device)) return refused;
   State& all = state.get();
@@ -186,7 +176,6 @@ aclError aclrtCreateContext(aclrtContext* context, std::int32_t deviceId) {
 
 aclError aclrtDestroyContext(aclrtContext context) {
   if (context == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "context is null");
-  if (const aclError refused = require_initialised()) return refused;
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
   const ContextNumber number(context);
@@ -200,7 +189,6 @@ aclError aclrtDestroyContext(aclrtContext context) {
 
 aclError aclrtSetCurrentContext(aclrtContext context) {
   if (context == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "context is null");
-  if (const aclError refused = require_initialised()) return refused;
   const ContextNumber number(context);
   if (!state.get().contexts.alive(number)) {
     return refuse_without_context("no such context: destroyed, or never created");

@@ -15,10 +15,7 @@ struct DeviceNumber {
   std::int32_t physical = -1;
 };
 
-// Success, or a refusal with 100001 when aclInit has not been called.
-acl::aclError require_initialised();
-
-// The current device of the calling thread, or a refusal with 107002 / 100001 (code != 0).
+// The current device of the calling thread, or a refusal with 107002 (R1).
 acl::aclError current_device(DeviceNumber* out);
 
 // Both numbers of a device by its user id, or a refusal with 107001.

@@ -57,7 +57,6 @@ namespace calls {
 aclError aclrtDeviceCanAccessPeer(std::int32_t* canAccessPeer, std::int32_t deviceId, std::int32_t peerDeviceId) {
   if (canAccessPeer == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "canAccessPeer is null");
   if (deviceId == peerDeviceId) return refuse_same(deviceId);
-  if (const aclError refused = require_initialised()) return refused;
   DeviceNumber device;
   DeviceNumber peer;
   if (const aclError refused = find_device(deviceId, &device)) return refused;
@@ -87,7 +86,6 @@ aclError aclrtDeviceDisablePeerAccess(std::int32_t peerDeviceId) {
 // runtime has it (R60).
 aclError aclrtDevicePeerAccessStatus(std::int32_t deviceId, std::int32_t peerDeviceId, std::int32_t* status) {
   if (status == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "status is null");
-  if (const aclError refused = require_initialised()) return refused;
   DeviceNumber device;
   if (const aclError refused = find_device(deviceId, &device)) return refused;
   const std::int32_t peer = peerDeviceId;

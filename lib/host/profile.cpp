@@ -54,7 +54,7 @@ std::string unknown_switch() {
     if (!name.starts_with(switch_prefix) || is_switch(name)) continue;
     std::string known;
     for (const Switch& row : switches()) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.variable);
-    return fmt::format("{} is no switch of the host runtime. The switches are: {}.", name, known);
+    return fmt::format("{} is no switch of the host runtime. The switches are: {}.", text, known);
   }
   return {};
 }
