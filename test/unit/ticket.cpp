@@ -79,7 +79,7 @@ TEST_CASE("a ticket decodes to what was encoded") {
 }
 
 TEST_CASE("B027 sizes and offsets of any width survive the wire") {
-  const std::uint64_t size = GENERATE(1u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 0x100000000u, 0x10000000000u);
+  const std::uint64_t size = GENERATE(as<std::uint64_t>(), 1u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 0x100000000u, 0x10000000000u);
   TicketFields fields = sample();
   fields.block_size = size;
   fields.slice_offset = size - 1;
