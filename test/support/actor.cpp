@@ -17,6 +17,17 @@ namespace devshare::test {
 using story::Frame;
 using story::Op;
 
+namespace {
+
+Bytes bytes_of(const Frame& message) {
+  Bytes bytes(message.data.size());
+  std::transform(message.data.begin(), message.data.end(), bytes.begin(),
+                 [](char c) { return static_cast<std::byte>(c); });
+  return bytes;
+}
+
+}  // namespace
+
 Actor::Actor(std::string name, story::Channel& channel) : name_(std::move(name)), channel_(channel) {}
 
 void Actor::tell(const Frame& frame) {
@@ -27,13 +38,16 @@ void Actor::tell(const Frame& frame) {
 }
 
 Frame Actor::ask(const Frame& frame) {
-  Frame answer;
-  {
-    const std::lock_guard lock(mutex_);
-    tell(frame);
-    if (!channel_.receive(&answer, true)) ::_exit(70);  // the supervisor is gone
-  }
+  Frame answer = ask_what_may_never_be(frame);
   if (answer.op != Op::yes) fail(answer.name);
+  return answer;
+}
+
+Frame Actor::ask_what_may_never_be(const Frame& frame) {
+  Frame answer;
+  const std::lock_guard lock(mutex_);
+  tell(frame);
+  if (!channel_.receive(&answer, true)) ::_exit(70);  // the supervisor is gone
   return answer;
 }
 
@@ -44,16 +58,23 @@ void Actor::send_bytes(std::string_view to, const void* data, std::size_t size) 
 }
 
 Bytes Actor::receive_bytes(std::string_view from) {
-  const Frame answer = ask({Op::receive, std::string(from), {}, {}});
-  Bytes bytes(answer.data.size());
-  std::transform(answer.data.begin(), answer.data.end(), bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
-  return bytes;
+  return bytes_of(ask({Op::receive, std::string(from), {}, {}}));
+}
+
+std::optional<Bytes> Actor::receive_if_sent(std::string_view from) {
+  const Frame answer = ask_what_may_never_be({Op::receive, std::string(from), {}, {}});
+  if (answer.op != Op::yes) return std::nullopt;
+  return bytes_of(answer);
 }
 
 void Actor::step(std::string_view name) { ask({Op::step, {}, std::string(name), {}}); }
 
 void Actor::pause_until(std::string_view who, std::string_view step) {
   ask({Op::pause, std::string(who), std::string(step), {}});
+}
+
+bool Actor::sees_step(std::string_view who, std::string_view step) {
+  return ask_what_may_never_be({Op::pause, std::string(who), std::string(step), {}}).op == Op::yes;
 }
 
 void Actor::pause_until_ended(std::string_view who) { ask({Op::pause_end, std::string(who), {}, {}}); }

@@ -34,6 +34,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -113,6 +114,10 @@ class Actor {
   void pause_until(std::string_view who, std::string_view step);
   void pause_until_ended(std::string_view who);
 
+  // The same for an actor that may end first, as in a story of kills: then there is no step, and no message.
+  bool sees_step(std::string_view who, std::string_view step);
+  std::optional<Bytes> receive_if_sent(std::string_view from);
+
   // The process id of another actor, as the supervisor sees it.
   pid_t pid_of(std::string_view who);
 
@@ -158,6 +163,7 @@ class Actor {
   friend class Story;
   Actor(std::string name, story::Channel& channel);
   story::Frame ask(const story::Frame& frame);
+  story::Frame ask_what_may_never_be(const story::Frame& frame);
   void tell(const story::Frame& frame);
 
   std::string name_;
