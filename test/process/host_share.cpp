@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharing by key between processes of the host runtime, over the C ABI alone.
+// Sharing by key between processes of the host runtime: two, several, and many at once.
+#include "key_process.hpp"
 #include "support/catch.hpp"
-#include "support/descriptors.hpp"
 #include "support/sanitizers.hpp"
-#include "support/story.hpp"
-
-#include "host/host_runtime.hpp"
-
-#include <devshare/acl/codes.hpp>
-#include <devshare/host.hpp>
-
-#include <unistd.h>
 
 #include <array>
-#include <csignal>
-#include <cstdlib>
+#include <atomic>
+#include <barrier>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,89 +14,6 @@
 using namespace devshare;
 using namespace devshare::test;
 using namespace std::chrono_literals;
-using host::Reason;
-namespace code = acl::code;
-
-namespace {
-
-constexpr std::uint64_t listed = acl::ipc_export::listed;
-constexpr std::uint64_t open_to_all = acl::ipc_export::disable_pid_validation;
-constexpr std::size_t size = 4096;
-
-struct Key {
-  char bytes[acl::ipc_key_size];
-};
-
-const acl::Table& api() { return host::table(); }
-
-// The calls of this test, each of which must succeed.
-class Process {
- public:
-  explicit Process(Actor& me, std::int32_t device = 0) : me_(me) {
-    me.expect_equal(api().aclInit(nullptr), 0, "aclInit");
-    me.expect_equal(api().aclrtSetDevice(device), 0, "aclrtSetDevice");
-  }
-
-  std::int32_t bare_pid() const {
-    std::int32_t pid = 0;
-    me_.expect_equal(api().aclrtDeviceGetBareTgid(&pid), 0, "aclrtDeviceGetBareTgid");
-    return pid;
-  }
-  void* allocate(std::size_t bytes = size) const {
-    void* memory = nullptr;
-    me_.expect_equal(api().aclrtMalloc(&memory, bytes, acl::malloc_policy::huge_first), 0, "aclrtMalloc");
-    return memory;
-  }
-  Key export_key(void* memory, std::uint64_t flags, std::size_t bytes = size) const {
-    Key key{};
-    me_.expect_equal(api().aclrtIpcMemGetExportKey(memory, bytes, key.bytes, sizeof key.bytes, flags), 0,
-                     "aclrtIpcMemGetExportKey");
-    return key;
-  }
-  void admit(const Key& key, std::int32_t pid) const {
-    me_.expect_equal(api().aclrtIpcMemSetImportPid(key.bytes, &pid, 1), 0, "aclrtIpcMemSetImportPid");
-  }
-  void* import_key(const Key& key, std::uint64_t flags = 1) const {
-    void* imported = nullptr;
-    const acl::aclError result = api().aclrtIpcMemImportByKey(&imported, key.bytes, flags);
-    if (result != 0) me_.expect(false, fmt::format("the import fails: {} {}", result, text()));
-    return imported;
-  }
-  void import_fails(const Key& key, acl::aclError expected, Reason reason) const {
-    void* imported = nullptr;
-    me_.expect_equal(api().aclrtIpcMemImportByKey(&imported, key.bytes, 1), expected, "the code of the refused import");
-    me_.expect_equal(host::last_cause().reason, reason, "the reason of the refused import");
-  }
-  void close(const Key& key) const { me_.expect_equal(api().aclrtIpcMemClose(key.bytes), 0, "aclrtIpcMemClose"); }
-  void free(void* memory) const { me_.expect_equal(api().aclrtFree(memory), 0, "aclrtFree"); }
-  void fill(void* memory, unsigned char value, std::size_t bytes = size) const {
-    me_.expect_equal(api().aclrtMemset(memory, bytes, value, bytes), 0, "aclrtMemset");
-  }
-  // The byte at an offset, or -1 and the reason kept when it cannot be read.
-  int peek(const void* memory, std::size_t offset = 0) const {
-    unsigned char byte = 0;
-    const auto* at = static_cast<const char*>(memory) + offset;
-    return api().aclrtMemcpy(&byte, 1, at, 1, acl::memcpy_kind::device_to_host) == 0 ? byte : -1;
-  }
-  void is_lost(const void* memory) const {
-    me_.expect_equal(peek(memory), -1, "the memory can no longer be read");
-    me_.expect_equal(host::last_cause().reason, Reason::exporter_gone, "because its exporter has gone");
-  }
-  std::string text() const {
-    const char* recent = api().aclGetRecentErrMsg();
-    return recent != nullptr ? recent : "";
-  }
-  void has_text(std::string_view part) const {
-    const std::string recent = text();
-    me_.expect(recent.find(part) != std::string::npos, fmt::format("'{}' is in the text: {}", part, recent));
-  }
-  void finalize() const { me_.expect_equal(api().aclFinalize(), 0, "aclFinalize"); }
-
- private:
-  Actor& me_;
-};
-
-}  // namespace
 
 TEST_CASE("B reads and writes what A allocated, admitted it to, and takes back") {
   Story story;
@@ -137,37 +46,144 @@ TEST_CASE("B reads and writes what A allocated, admitted it to, and takes back")
   story.run();
 }
 
-TEST_CASE("who was not admitted is refused, and told both numbers (R13, R14)") {
+TEST_CASE("only the exporter admits, and only who imported closes (R17, R24)") {
   Story story;
   story.actor("A", [](Actor& me) {
     const Process a(me);
-    const Key key = a.export_key(a.allocate(), listed);
+    void* memory = a.allocate();
+    const Key key = a.export_key(memory, open_to_all);
+    const Key narrow = a.export_key(memory, listed);
     me.send("B", key);
-    me.pause_until("B", "refused by an empty list");
-    a.admit(key, 1);
-    me.step("admitted another");
-    me.pause_until("B", "refused");
-    a.admit(key, me.receive<std::int32_t>("B"));
-    me.step("admitted");
+    me.send("B", narrow);
     me.pause_until("B", "done");
+    me.expect_equal(host::counters().keys_exported, std::uint64_t{2}, "B has closed none of A's keys");
   });
   story.actor("B", [](Actor& me) {
     const Process b(me);
     const Key key = me.receive<Key>("A");
-    b.import_fails(key, code::rt_drv_internal, Reason::not_admitted);
-    b.has_text("lists 0 pids");
-    me.step("refused by an empty list");
-    me.pause_until("A", "admitted another");
-    b.import_fails(key, code::rt_drv_internal, Reason::not_admitted);
-    const std::int32_t named = host::last_cause().pid;
-    b.has_text(fmt::format("goes by {} and was not admitted: the key lists 1 pid, 1 among them", b.bare_pid()));
-    me.expect_equal(named, b.bare_pid(), "the cause carries the importer's number");
-    me.step("refused");
-    me.send("A", b.bare_pid());
-    me.pause_until("A", "admitted");
-    b.import_key(key);
+    const Key narrow = me.receive<Key>("A");
+    std::int32_t pid = b.bare_pid();
+    me.expect_equal(api().aclrtIpcMemSetImportPid(narrow.bytes, &pid, 1), code::rt_drv_internal, "B admits itself");
+    me.expect_equal(host::last_cause().reason, Reason::not_the_exporter, "why not");
+    me.expect_equal(api().aclrtIpcMemClose(key.bytes), code::rt_drv_internal, "a close without an import");
+    void* first = b.import_key(key);
+    void* second = b.import_key(key);
+    me.expect(first == second, "a second import is the same address");
+    me.expect_equal(host::counters().connections, std::uint64_t{1}, "over one connection");
     b.close(key);
+    me.expect_equal(b.peek(first), 0, "one import is left");
+    b.close(key);
+    me.expect_equal(api().aclrtIpcMemClose(key.bytes), code::rt_drv_internal, "one close too many");
+    me.expect_equal(host::last_cause().reason, Reason::not_imported, "why not");
     me.step("done");
   });
+  story.run();
+}
+
+TEST_CASE("a hundred keys of one process come over one connection, and the importer's numbers go back to nothing") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    const std::int32_t b = me.receive<std::int32_t>("B");
+    for (int i = 0; i < 100; ++i) {
+      void* memory = a.allocate();
+      a.fill(memory, static_cast<unsigned char>(i));
+      const Key key = a.export_key(memory, listed);
+      a.admit(key, b);
+      me.send("B", key);
+    }
+    me.pause_until("B", "imported");
+    me.expect_equal(host::counters().connections, std::uint64_t{1}, "one importer, one connection");
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me);
+    me.send("A", b.bare_pid());
+    std::vector<Key> keys;
+    for (int i = 0; i < 100; ++i) {
+      keys.push_back(me.receive<Key>("A"));
+      me.expect_equal(b.peek(b.import_key(keys.back())), i, "each key opens its own memory");
+    }
+    me.expect_equal(host::counters().connections, std::uint64_t{1}, "one exporter, one connection");
+    me.step("imported");
+    for (const Key& key : keys) b.close(key);
+    host::Counters left = host::counters();
+    left.connections = 0;
+    me.expect(left == host::Counters{}, "nothing is left but the connection");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("B076 eight threads that import a key for the first time get one address, ready for use") {
+  Story story(120s);
+  constexpr int rounds = under_sanitizer() ? 30 : 200;
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    void* memory = a.allocate();
+    a.fill(memory, 'a');
+    for (int i = 0; i < rounds; ++i) me.send("B", a.export_key(memory, open_to_all));
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me);
+    std::vector<Key> keys;
+    for (int i = 0; i < rounds; ++i) keys.push_back(me.receive<Key>("A"));
+    std::barrier together(8);
+    std::atomic<int> bad{0};
+    std::array<std::atomic<void*>, rounds> address{};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        if (api().aclrtSetDevice(0) != 0) ++bad;
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+          together.arrive_and_wait();
+          void* imported = nullptr;
+          if (api().aclrtIpcMemImportByKey(&imported, keys[i].bytes, 1) != 0) ++bad;
+          char byte = 0;
+          if (api().aclrtMemcpy(&byte, 1, imported, 1, acl::memcpy_kind::device_to_host) != 0 || byte != 'a') ++bad;
+          void* expected = nullptr;
+          if (!address[i].compare_exchange_strong(expected, imported) && expected != imported) ++bad;
+          together.arrive_and_wait();
+          if (api().aclrtIpcMemClose(keys[i].bytes) != 0) ++bad;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    me.expect_equal(bad.load(), 0, "every thread read at once, from the same address");
+    me.expect_equal(host::counters().imports, std::uint64_t{0}, "all is closed");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("eight importers at once are all served, again and again") {
+  Story story(180s);
+  constexpr int rounds = under_sanitizer() ? 50 : 500;
+  const std::vector<std::string> importers = {"B0", "B1", "B2", "B3", "B4", "B5", "B6", "B7"};
+  story.actor("A", [importers](Actor& me) {
+    const Process a(me);
+    void* memory = a.allocate();
+    a.fill(memory, 'a');
+    const Key key = a.export_key(memory, listed);
+    for (const std::string& importer : importers) a.admit(key, me.receive<std::int32_t>(importer));
+    for (const std::string& importer : importers) me.send(importer, key);
+    for (const std::string& importer : importers) me.pause_until(importer, "done");
+    me.expect_equal(host::counters().connections, std::uint64_t{8}, "one connection each");
+    me.step("looked");
+  });
+  for (const std::string& importer : importers) {
+    story.actor(importer, [](Actor& me) {
+      const Process b(me);
+      me.send("A", b.bare_pid());
+      const Key key = me.receive<Key>("A");
+      for (int i = 0; i < rounds; ++i) {
+        me.expect_equal(b.peek(b.import_key(key)), 'a', "the import works");
+        b.close(key);
+      }
+      me.step("done");
+      me.pause_until("A", "looked");
+    });
+  }
   story.run();
 }
