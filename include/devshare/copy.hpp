@@ -49,34 +49,52 @@ inline Result<void> copy(const Device& device, Operation operation, acl::aclrtMe
                  {.device = device.number(), .needed = size, .available = room});
 }
 
+// Host memory that can be copied from: a contiguous range of T.
+template <class Range, class T>
+concept HostSource = std::is_trivially_copyable_v<T> && requires(const Range& range) {
+  requires std::is_same_v<typename decltype(std::span(range))::value_type, T>;
+};
+
+// Host memory that can be copied to: a contiguous range of T that may be written and does not end with the call.
+template <class Range, class T>
+concept HostTarget = std::is_trivially_copyable_v<T> && requires(Range& range) {
+  requires std::is_same_v<typename decltype(std::span(range))::element_type, std::remove_const_t<T>>;
+  requires std::is_lvalue_reference_v<Range> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Range>>;
+};
+
 }  // namespace detail
 
 // Host to device. `from` is any contiguous range of T: an array, a vector, a span.
 template <class T, class From>
-  requires std::is_trivially_copyable_v<T> && requires(const From& from) { std::span(from); }
+  requires detail::HostSource<From, T>
 Result<void> copy_to_device(const Device& device, DeviceSpan<T> to, const From& from) noexcept {
   const auto host = std::span(from);
-  static_assert(std::is_same_v<typename decltype(host)::value_type, T>, "both sides of a copy are of one type: as<T>()");
   void* const target = to.data().address();
   return detail::copy(device, Operation::copy_to_device, acl::memcpy_kind::host_to_device, target, to.size_bytes(),
                       host.data(), host.size_bytes(), target, nullptr);
 }
+template <class T, class From>
+void copy_to_device(const Device&, DeviceSpan<const T>, const From&) = delete;  // the device memory is read-only
+template <class T, class From>
+  requires(!std::is_const_v<T> && !detail::HostSource<From, T>)
+void copy_to_device(const Device&, DeviceSpan<T>, const From&) = delete;  // `from` is no host range of T: as<T>()
 
-// Device to host. `to` is any contiguous range of T that may be written.
+// Device to host. `to` is any contiguous range of T that may be written and outlives the call.
 template <class T, class To>
-  requires std::is_trivially_copyable_v<T> && requires(To&& to) { std::span(to); }
+  requires detail::HostTarget<To, T>
 Result<void> copy_to_host(const Device& device, To&& to, DeviceSpan<T> from) noexcept {
   const auto host = std::span(to);
-  static_assert(std::is_same_v<typename decltype(host)::element_type, std::remove_const_t<T>>,
-                "both sides of a copy are of one type, and the host side can be written: as<T>()");
   const void* const source = from.data().address();
   return detail::copy(device, Operation::copy_to_host, acl::memcpy_kind::device_to_host, host.data(), host.size_bytes(),
                       source, from.size_bytes(), source, nullptr);
 }
+template <class T, class To>
+  requires(!detail::HostTarget<To, T>)
+void copy_to_host(const Device&, To&&, DeviceSpan<T>) = delete;  // `to` is no writable host range of T, or a temporary
 
 // Inside a device, or between two whose peer access is on.
 template <class T>
-  requires std::is_trivially_copyable_v<T>
+  requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
 Result<void> copy_on_device(const Device& device, DeviceSpan<T> to,
                             std::type_identity_t<DeviceSpan<const T>> from) noexcept {
   void* const target = to.data().address();
@@ -84,6 +102,8 @@ Result<void> copy_on_device(const Device& device, DeviceSpan<T> to,
   return detail::copy(device, Operation::copy_on_device, acl::memcpy_kind::device_to_device, target, to.size_bytes(),
                       source, from.size_bytes(), target, source);
 }
+template <class T, class From>
+void copy_on_device(const Device&, DeviceSpan<const T>, const From&) = delete;  // the device memory is read-only
 
 // Sets every byte. ACL: aclrtMemset.
 DEVSHARE_API Result<void> fill(const Device& device, DeviceSpan<std::byte> to, std::byte value) noexcept;
