@@ -14,16 +14,19 @@
 #include "per_process.hpp"
 #include "process_page.hpp"
 #include "profile.hpp"
+#include "unique_fd.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace devshare::host {
@@ -61,11 +64,21 @@ void end_session() {
 // Null and the empty path ask for nothing.
 acl::aclError read_config(const char* path, std::optional<std::string>* out) {
   if (path == nullptr || *path == '\0') return 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
-    return refuse(acl::code::invalid_file, Reason::bad_argument,
-                  fmt::format("the configuration {} cannot be read", path));
+  const auto unreadable = [&] {
+    return refuse(acl::code::invalid_file, {.reason = Reason::bad_argument, .system_errno = errno},
+                  fmt::format("the configuration {} cannot be read: {}", path,
+                              std::generic_category().message(errno)));
+  };
+  const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return unreadable();
+  std::string content;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return unreadable();
+    if (got == 0) break;
+    content.append(piece.data(), static_cast<std::size_t>(got));
   }
   *out = std::move(content);
   return 0;

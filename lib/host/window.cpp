@@ -11,7 +11,7 @@
 
 namespace devshare::host {
 
-constinit std::atomic<const detail::WindowMap*> detail::window_map{nullptr};
+constinit std::atomic<const WindowMap*> window_map{nullptr};
 
 namespace {
 
@@ -31,7 +31,7 @@ constexpr std::array<Candidate, 2> candidates{{
 // Sixteenths of the window: allocations, imports, reservations, host-registered.
 constexpr std::array<std::uint32_t, 5> borders{0, 8, 12, 15, 16};
 
-const detail::WindowMap& map() noexcept { return *detail::window_map.load(std::memory_order_acquire); }
+const WindowMap& map() noexcept { return *window_map.load(std::memory_order_acquire); }
 
 std::uint32_t granules(std::uint64_t bytes) noexcept {
   return static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
@@ -52,8 +52,8 @@ bool reserve(const Candidate& candidate) noexcept {
   return false;
 }
 
-const detail::WindowMap* make_map() {
-  static Immortal<detail::WindowMap> made;
+const WindowMap* make_map() {
+  static Immortal<WindowMap> made;
   for (const Candidate& candidate : candidates) {
     if (!reserve(candidate)) continue;
     void* const words = ::mmap(nullptr, granules(candidate.bytes) * sizeof(std::uint32_t), PROT_READ | PROT_WRITE,
@@ -74,9 +74,9 @@ const detail::WindowMap* make_map() {
 bool reserve_window() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (detail::window_map.load(std::memory_order_acquire) != nullptr) return true;
-  detail::window_map.store(make_map(), std::memory_order_release);
-  return detail::window_map.load(std::memory_order_relaxed) != nullptr;
+  if (window_map.load(std::memory_order_acquire) != nullptr) return true;
+  window_map.store(make_map(), std::memory_order_release);
+  return window_map.load(std::memory_order_relaxed) != nullptr;
 }
 
 WindowRoom::WindowRoom() {
@@ -107,7 +107,7 @@ void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t
 }
 
 void wipe_window_words() noexcept {
-  const detail::WindowMap* const reserved = detail::window_map.load(std::memory_order_acquire);
+  const WindowMap* const reserved = window_map.load(std::memory_order_acquire);
   if (reserved == nullptr) return;
   ::madvise(reserved->words, granules(reserved->bytes) * sizeof(std::uint32_t), MADV_DONTNEED);
 }

@@ -39,19 +39,18 @@ class WindowRoom {
   std::array<FreeRanges, 4> parts_;
 };
 
-namespace detail {
+// For the functions below.
 struct WindowMap {
   std::uintptr_t begin = 0;
   std::uint64_t bytes = 0;
   std::atomic<std::uint32_t>* words = nullptr;
 };
 extern constinit std::atomic<const WindowMap*> window_map;  // null: not reserved yet
-}  // namespace detail
 
 // True when any byte of [address, address + bytes) is in the window: then it is a device address, whatever the caller
 // takes it for (h28: by this table, never by asking the kernel).
 inline bool in_window(std::uintptr_t address, std::uint64_t bytes = 1) noexcept {
-  const detail::WindowMap* const map = detail::window_map.load(std::memory_order_acquire);
+  const WindowMap* const map = window_map.load(std::memory_order_acquire);
   if (map == nullptr) return false;
   if (address >= map->begin) return address - map->begin < map->bytes;
   return map->begin - address < bytes;
@@ -59,7 +58,7 @@ inline bool in_window(std::uintptr_t address, std::uint64_t bytes = 1) noexcept 
 
 // The word of the granule that `address` is in; 0 outside the window and where nobody wrote.
 inline std::uint32_t window_word(std::uintptr_t address) noexcept {
-  const detail::WindowMap* const map = detail::window_map.load(std::memory_order_acquire);
+  const WindowMap* const map = window_map.load(std::memory_order_acquire);
   if (map == nullptr || address - map->begin >= map->bytes) return 0;
   return map->words[(address - map->begin) / granule_bytes].load(std::memory_order_acquire);
 }
