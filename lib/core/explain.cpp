@@ -44,9 +44,10 @@ constexpr Causes<4> not_exportable{"the address is not the start of an aclrtMall
                                    "a caching allocator of the framework carved the block out of a larger one",
                                    "the memory was itself imported, mapped from a physical handle, or is read-only",
                                    "an earlier run left keys behind, and the driver has none to give"};
-constexpr Causes<4> not_authorised{"the pid that was admitted is not the importer's: in a container getpid() is another number",
+constexpr Causes<5> not_authorised{"the pid that was admitted is not the importer's: in a container getpid() is another number",
                                    "the importer was restarted, or started after it was admitted",
                                    "nobody was admitted",
+                                   "the exporter is in a pid namespace from which it cannot check the pid it admitted",
                                    "the two processes belong to different users"};
 constexpr Causes<1> validation_disabled{"the key was exported for whoever holds its ticket, so there is no list to admit to"};
 constexpr Causes<1> not_the_exporter{"admit and close of an export were called in a process that did not export it"};
@@ -57,8 +58,9 @@ constexpr Causes<2> exporter_gone{"the exporting process ended", "the exporter c
 constexpr Causes<1> self_import{"the ticket was issued by this very process"};
 constexpr Causes<2> already_imported{"the same key is open on another device of this process",
                                      "another library of the process has imported it"};
-constexpr Causes<3> peer_missing{"peer access is on in one direction only: it has no effect",
+constexpr Causes<4> peer_missing{"peer access is on in one direction only: it has no effect",
                                  "the import was asked to enable nothing, and nobody has",
+                                 "on 310P, the memory was allocated without Placement::peer_to_peer (R43)",
                                  "the two devices are joined by a link over which keys do not work"};
 constexpr Causes<2> peer_impossible{"the devices are on different switches, or are two dies of one card",
                                     "the same device was named twice"};
@@ -158,7 +160,7 @@ constexpr CatalogueEntry entries[] = {
     {Errc::already_imported, none,
      {"this key is open elsewhere in this process", "R25", already_imported, "use one device for one key"}},
     {Errc::peer_access_missing, none,
-     {"the two devices may not reach each other's memory yet", "R19, R45", peer_missing,
+     {"the two devices may not reach each other's memory yet", "R19, R43, R45", peer_missing,
       "open without a PeerAccess so that the runtime enables it, or pass PeerAccess::both_ways()"}},
     {Errc::peer_access_impossible, none,
      {"the two devices cannot reach each other", "R44", peer_impossible, "choose devices that can_access_peer() joins"}},
