@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The key would be closed before its ticket arrives anywhere.
+// reason: the key would end before its ticket is used: keep it in a named object
+#include <devshare/exported.hpp>
+
+using namespace devshare;
+
+Result<KeyTicket> right(SharedMemoryKey<>& key, BarePid importer) { return key.admit(importer); }
+SharedMemoryKey<> made();
+
+#if DEVSHARE_BAD == 1
+void wrong(BarePid importer) { made().admit(importer); }
+#endif
+#if DEVSHARE_BAD == 2
+void wrong(DeviceMemory memory, BarePid importer) { (*export_key(std::move(memory))).admit(importer); }
+#endif
+#if DEVSHARE_BAD == 3
+void wrong(SharedMemoryKey<>& key, BarePid importer) { std::move(key).admit(importer); }
+#endif

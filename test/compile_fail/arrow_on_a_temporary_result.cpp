@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The value ends with the temporary that holds it.
+// reason: the value ends with the temporary Result: unwrap it into a named object first
+#include <devshare/exported.hpp>
+
+using namespace devshare;
+
+Result<std::size_t> right(const Device& device) {
+  DEVSHARE_TRY(memory, DeviceMemory::allocate(device, 64));
+  return memory.bytes().size();
+}
+
+#if DEVSHARE_BAD == 1
+auto wrong(const Device& device) { return DeviceMemory::allocate(device, 64)->bytes(); }
+#endif
+#if DEVSHARE_BAD == 2
+auto wrong(Result<DeviceMemory>& result) { return std::move(result)->bytes(); }
+#endif
+#if DEVSHARE_BAD == 3
+auto wrong(DeviceMemory memory, BarePid importer) { return export_key(std::move(memory))->admit(importer); }
+#endif

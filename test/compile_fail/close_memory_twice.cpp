@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was closed is not closed again: at run time the second close says `closed`, clang says so before.
+// only: clang
+// expect(clang): invalid invocation of method 'close' on .* while it is in the 'consumed' state
+// expect(clang): \[-Werror,-Wconsumed\]
+#include <devshare/memory.hpp>
+
+using namespace devshare;
+
+auto right(DeviceMemory memory) { return std::move(memory).close(); }
+
+#if DEVSHARE_BAD == 1
+void wrong(DeviceMemory memory) {
+  static_cast<void>(std::move(memory).close());
+  static_cast<void>(std::move(memory).close());
+}
+#endif
+#if DEVSHARE_BAD == 2
+void wrong(Result<DeviceMemory> result) {
+  DeviceMemory memory = *std::move(result);
+  static_cast<void>(std::move(memory).close());
+  static_cast<void>(std::move(memory).close());
+}
+#endif

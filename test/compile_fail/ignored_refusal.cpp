@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A refused step gives its object back, and dropping that is a decision.
+// expect(all): a refused step gives its object back: take_back\(\) it, or it ends here
+#include <devshare/exported.hpp>
+
+using namespace devshare;
+
+DeviceMemory right(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) {
+  return std::move(result).error().take_back();
+}
+
+#if DEVSHARE_BAD == 1
+void wrong(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) { std::move(result).error(); }
+#endif
+#if DEVSHARE_BAD == 2
+Refused<DeviceMemory> made();
+void wrong() { made(); }
+#endif

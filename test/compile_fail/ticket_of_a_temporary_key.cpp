@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The key would be closed before its ticket arrives anywhere.
+// reason: the key would end before its ticket is used: keep it in a named object
+#include <devshare/exported.hpp>
+
+using namespace devshare;
+
+using OpenKey = SharedMemoryKey<DeviceMemory, Unrestricted>;
+Result<KeyTicket> right(const OpenKey& key) { return key.ticket(); }
+OpenKey made();
+
+#if DEVSHARE_BAD == 1
+void wrong() { made().ticket(); }
+#endif
+#if DEVSHARE_BAD == 2
+void wrong(DeviceMemory memory) { (*export_key_unrestricted(std::move(memory))).ticket(); }
+#endif
