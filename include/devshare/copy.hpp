@@ -28,25 +28,35 @@ inline bool copy_forbidden(const void* device_address) noexcept {
   return __atomic_load_n(&cross_device_imports, __ATOMIC_ACQUIRE) != 0 && inside_cross_device_import(device_address);
 }
 
-[[gnu::cold]] DEVSHARE_API Error copy_refused(const Device& device, Operation operation, std::size_t needed,
-                                              std::size_t available) noexcept;
+struct Copy {
+  Operation operation;
+  acl::aclrtMemcpyKind kind;
+  void* to;
+  std::size_t room;
+  const void* from;
+  std::size_t size;
+  const void* device_address;
+  const void* other_device_address;
+};
 
-inline Result<void> copy(const Device& device, Operation operation, acl::aclrtMemcpyKind kind, void* to,
-                         std::size_t room, const void* from, std::size_t size, const void* device_address,
-                         const void* other_device_address) noexcept {
-  if (size > room || copy_forbidden(device_address) || copy_forbidden(other_device_address)) [[unlikely]] {
-    return copy_refused(device, operation, size, room);
-  }
+// What the runtime refused, as a Result that is made where it goes.
+DEVSHARE_API Result<void> copy_failed(const Device& device, Operation operation, std::size_t needed,
+                                      std::size_t available, acl::aclError code) noexcept;
+
+// The copy with everything looked at: a device that is not current, imports from another device, refusals.
+[[gnu::cold]] DEVSHARE_API Result<void> copy_carefully(const Device& device, const Copy& copy) noexcept;
+
+DEVSHARE_INLINE Result<void> copy(const Device& device, Operation operation, acl::aclrtMemcpyKind kind, void* to,
+                                  std::size_t room, const void* from, std::size_t size, const void* device_address,
+                                  const void* other_device_address) noexcept {
   const RuntimeRecord& record = *device.session().record;
-  if (!device.session().alive()) [[unlikely]] return unusable(device.session(), operation);
-  const CurrentDevice current(record, device.number());
-  acl::aclError code = current.code();
-  if (code == 0) [[likely]] {
-    code = record.table.aclrtMemcpy(to, room, from, size, kind);
-    if (code == 0) [[likely]] return {};
+  if (size > room || __atomic_load_n(&cross_device_imports, __ATOMIC_ACQUIRE) != 0 || !device.session().current() ||
+      !is_current(record, device.number())) [[unlikely]] {
+    return copy_carefully(device, {operation, kind, to, room, from, size, device_address, other_device_address});
   }
-  return refusal(record, operation, acl::Entry::aclrtMemcpy, code,
-                 {.device = device.number(), .needed = size, .available = room});
+  const acl::aclError code = record.table.aclrtMemcpy(to, room, from, size, kind);
+  if (code == 0) [[likely]] return {};
+  return copy_failed(device, operation, size, room, code);
 }
 
 // Host memory that can be copied from: a contiguous range of T.
@@ -67,7 +77,7 @@ concept HostTarget = std::is_trivially_copyable_v<T> && requires(Range& range) {
 // Host to device. `from` is any contiguous range of T: an array, a vector, a span.
 template <class T, class From>
   requires detail::HostSource<From, T>
-Result<void> copy_to_device(const Device& device, DeviceSpan<T> to, const From& from) noexcept {
+DEVSHARE_INLINE Result<void> copy_to_device(const Device& device, DeviceSpan<T> to, const From& from) noexcept {
   const auto host = std::span(from);
   void* const target = to.data().address();
   return detail::copy(device, Operation::copy_to_device, acl::memcpy_kind::host_to_device, target, to.size_bytes(),
@@ -82,7 +92,7 @@ void copy_to_device(const Device&, DeviceSpan<T>, const From&) = delete;  // `fr
 // Device to host. `to` is any contiguous range of T that may be written and outlives the call.
 template <class T, class To>
   requires detail::HostTarget<To, T>
-Result<void> copy_to_host(const Device& device, To&& to, DeviceSpan<T> from) noexcept {
+DEVSHARE_INLINE Result<void> copy_to_host(const Device& device, To&& to, DeviceSpan<T> from) noexcept {
   const auto host = std::span(to);
   const void* const source = from.data().address();
   return detail::copy(device, Operation::copy_to_host, acl::memcpy_kind::device_to_host, host.data(), host.size_bytes(),
@@ -95,8 +105,8 @@ void copy_to_host(const Device&, To&&, DeviceSpan<T>) = delete;  // `to` is no w
 // Inside a device, or between two whose peer access is on.
 template <class T>
   requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
-Result<void> copy_on_device(const Device& device, DeviceSpan<T> to,
-                            std::type_identity_t<DeviceSpan<const T>> from) noexcept {
+DEVSHARE_INLINE Result<void> copy_on_device(const Device& device, DeviceSpan<T> to,
+                                            std::type_identity_t<DeviceSpan<const T>> from) noexcept {
   void* const target = to.data().address();
   const void* const source = from.data().address();
   return detail::copy(device, Operation::copy_on_device, acl::memcpy_kind::device_to_device, target, to.size_bytes(),

@@ -89,6 +89,11 @@ struct Detail {
   std::uint64_t available = 0;     // how much of it there was
 };
 
+namespace detail {
+// The kind of what a runtime refused, from its reason where it gives one, else from operation and code.
+DEVSHARE_API Errc classify(Operation operation, std::int32_t acl_code, Reason reason) noexcept;
+}  // namespace detail
+
 class Error {
  public:
   using Reason = detail::Reason;
@@ -98,8 +103,13 @@ class Error {
   constexpr Error(Errc kind, Operation operation, acl::Entry entry, std::int32_t acl_code, Reason reason,
                   Detail detail) noexcept
       : acl_code_(acl_code), kind_(kind), operation_(operation), entry_(entry), reason_(reason), detail_(detail) {}
+  // A refusal by the runtime, which is classified when somebody asks.
+  constexpr Error(Operation operation, acl::Entry entry, std::int32_t acl_code, Reason reason, Detail detail) noexcept
+      : acl_code_(acl_code), operation_(operation), entry_(entry), reason_(reason), detail_(detail) {}
 
-  constexpr Errc kind() const noexcept { return kind_; }
+  constexpr Errc kind() const noexcept {
+    return kind_ != unclassified ? kind_ : detail::classify(operation_, acl_code_, reason_);
+  }
   constexpr Operation operation() const noexcept { return operation_; }
 
   // The code the runtime returned, 0 when devshare refused before calling it.
@@ -113,11 +123,13 @@ class Error {
 
   constexpr Detail detail() const noexcept { return detail_; }
 
-  friend constexpr bool operator==(const Error& error, Errc kind) noexcept { return error.kind_ == kind; }
+  friend constexpr bool operator==(const Error& error, Errc kind) noexcept { return error.kind() == kind; }
 
  private:
+  static constexpr Errc unclassified{};  // no kind has this number
+
   std::int32_t acl_code_ = 0;
-  Errc kind_;
+  Errc kind_ = unclassified;
   Operation operation_;
   acl::Entry entry_ = acl::Entry::none;
   Reason reason_ = Reason::none;

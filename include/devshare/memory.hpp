@@ -18,6 +18,8 @@ struct Placement {
   bool peer_to_peer = false;
 };
 
+class DeviceMemory;
+
 namespace detail {
 
 struct MemoryValue {
@@ -26,18 +28,23 @@ struct MemoryValue {
   std::int32_t device = -1;
 };
 
+// What the runtime refused, as a Result that is made where it goes.
+DEVSHARE_API Result<DeviceMemory> allocation_failed(const Device& device, std::size_t bytes, acl::aclError code) noexcept;
+
+// The same calls on a device that is not current on this thread, or no longer there: out of line.
+[[gnu::cold]] DEVSHARE_API Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes,
+                                                                  acl::aclrtMemMallocPolicy policy) noexcept;
+[[gnu::cold]] DEVSHARE_API Result<void> free_elsewhere(Session session, MemoryValue value) noexcept;
+
 struct MemoryPolicy {
   using Value = MemoryValue;
   static void abandon(const Value&) noexcept {}
   static const void* identity(const Value& value) noexcept { return value.address; }
-  static Result<void> close(const Session& session, const Value& value) noexcept {
+  DEVSHARE_INLINE static Result<void> close(const Session& session, const Value& value) noexcept {
     const RuntimeRecord& record = *session.record;
-    const CurrentDevice current(record, value.device);
-    acl::aclError code = current.code();
-    if (code == 0) [[likely]] {
-      code = record.table.aclrtFree(value.address);
-      if (code == 0) [[likely]] return {};
-    }
+    if (!is_current(record, value.device)) [[unlikely]] return free_elsewhere(session, value);
+    const acl::aclError code = record.table.aclrtFree(value.address);
+    if (code == 0) [[likely]] return {};
     return refusal(record, Operation::free_memory, acl::Entry::aclrtFree, code, {.device = value.device});
   }
 };
@@ -60,18 +67,19 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   // `bytes` > 0. Fresh memory of the host runtime is zero; the vendor's holds whatever was there.
   // Errors: invalid_argument, out_of_memory, fd_limit, address_space_exhausted, no_space, runtime_gone.
   // ACL: aclrtMalloc.
-  static Result<DeviceMemory> allocate(const Device& device, std::size_t bytes, Placement placement = {}) noexcept {
+  DEVSHARE_INLINE static Result<DeviceMemory> allocate(const Device& device, std::size_t bytes,
+                                                       Placement placement = {}) noexcept {
     const detail::RuntimeRecord& record = *device.session().record;
-    if (!device.session().alive()) [[unlikely]] return detail::unusable(device.session(), Operation::allocate);
-    const detail::CurrentDevice current(record, device.number());
-    acl::aclError code = current.code();
-    if (code == 0) [[likely]] {
-      void* address = nullptr;
-      code = record.table.aclrtMalloc(&address, bytes, detail::malloc_policy_of(placement));
-      if (code == 0) [[likely]] return DeviceMemory(device.session(), {address, bytes, device.number()});
+    const acl::aclrtMemMallocPolicy policy = detail::malloc_policy_of(placement);
+    if (!device.session().current() || !detail::is_current(record, device.number())) [[unlikely]] {
+      auto allocated = detail::allocate_elsewhere(device, bytes, policy);
+      if (!allocated) return allocated.error();
+      return DeviceMemory(device.session(), *allocated);
     }
-    return detail::refusal(record, Operation::allocate, acl::Entry::aclrtMalloc, code,
-                           {.device = device.number(), .needed = bytes});
+    void* address = nullptr;
+    const acl::aclError code = record.table.aclrtMalloc(&address, bytes, policy);
+    if (code == 0) [[likely]] return DeviceMemory(device.session(), {address, bytes, device.number()});
+    return detail::allocation_failed(device, bytes, code);
   }
 
   DEVSHARE_READS DeviceSpan<std::byte> bytes() & noexcept DEVSHARE_LIFETIMEBOUND { return span<std::byte>(); }
@@ -84,7 +92,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
 
   // Frees the memory. Where that fails the runtime keeps it; there is nothing left to hold here.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFree.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_memory); }
+  DEVSHARE_INLINE DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_memory); }
   void close() & = delete;       // write std::move(memory).close(): it ends the memory
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -3,6 +3,9 @@
 // code do, and 507899 without a reason stays `refused`: the causes by operation are in explain.cpp.
 #include "runtime_state.hpp"
 
+#include <devshare/copy.hpp>
+#include <devshare/memory.hpp>
+
 #include <unistd.h>
 
 namespace devshare::detail {
@@ -80,16 +83,15 @@ Errc kind_of(Operation operation, acl::aclError code) noexcept {
   }
 }
 
-}  // namespace
+// Whether the runtime can say why. Code 0: the call succeeded and gave nothing usable, as aclrtDeviceGetBareTgid may.
+bool says_why(const RuntimeRecord& record, acl::aclError code) noexcept {
+  return record.extras.last_cause != nullptr && code != 0;
+}
 
-Error refusal(const RuntimeRecord& record, Operation operation, acl::Entry entry, acl::aclError code,
-              const Detail& detail) noexcept {
-  if (code == 0) {  // the call succeeded and gave nothing usable, as aclrtDeviceGetBareTgid may
-    return Error(Errc::refused, operation, entry, code, Reason::none, detail);
-  }
-  if (record.extras.last_cause == nullptr) {
-    return Error(kind_of(operation, code), operation, entry, code, Reason::none, detail);
-  }
+// What the host runtime says of its own refusals goes into the error. Apart from the callers, so that a refusal
+// without a cause pays nothing for it.
+[[gnu::noinline]] Error refusal_with_cause(const RuntimeRecord& record, Operation operation, acl::Entry entry,
+                                           acl::aclError code, const Detail& detail) noexcept {
   const Cause& cause = record.extras.last_cause();
   Detail full = detail;
   if (cause.system_errno != 0) full.system_errno = cause.system_errno;
@@ -99,11 +101,50 @@ Error refusal(const RuntimeRecord& record, Operation operation, acl::Entry entry
     full.needed = cause.needed;
     full.available = cause.available;
   }
-  const bool said = cause.reason != Reason::none && cause.reason != Reason::injected;
-  return Error(said ? kind_of(cause.reason) : kind_of(operation, code), operation, entry, code, cause.reason, full);
+  return Error(operation, entry, code, cause.reason, full);
 }
 
-Error unusable(const Session& session, Operation operation) noexcept {
+template <class T>
+[[gnu::noinline]] Result<T> failure_with_cause(const Device& device, Operation operation, acl::Entry entry,
+                                               std::size_t needed, std::size_t available, acl::aclError code) noexcept {
+  return refusal_with_cause(*device.session().record, operation, entry, code,
+                            {.device = device.number(), .needed = needed, .available = available});
+}
+
+// A Result that is made where it goes: the failing call of a header costs a few dozen instructions and no copy.
+template <class T>
+Result<T> failure(const Device& device, Operation operation, acl::Entry entry, std::size_t needed,
+                  std::size_t available, acl::aclError code) noexcept {
+  if (says_why(*device.session().record, code)) {
+    return failure_with_cause<T>(device, operation, entry, needed, available, code);
+  }
+  return Error(operation, entry, code, Reason::none,
+               {.device = device.number(), .needed = needed, .available = available});
+}
+
+}  // namespace
+
+Errc classify(Operation operation, std::int32_t acl_code, Reason reason) noexcept {
+  const bool said = reason != Reason::none && reason != Reason::injected;
+  return said ? kind_of(reason) : kind_of(operation, acl_code);
+}
+
+Error refusal(const RuntimeRecord& record, Operation operation, acl::Entry entry, acl::aclError code,
+              const Detail& detail) noexcept {
+  if (says_why(record, code)) return refusal_with_cause(record, operation, entry, code, detail);
+  return Error(operation, entry, code, Reason::none, detail);
+}
+
+Result<void> copy_failed(const Device& device, Operation operation, std::size_t needed, std::size_t available,
+                         acl::aclError code) noexcept {
+  return failure<void>(device, operation, acl::Entry::aclrtMemcpy, needed, available, code);
+}
+
+Result<DeviceMemory> allocation_failed(const Device& device, std::size_t bytes, acl::aclError code) noexcept {
+  return failure<DeviceMemory>(device, Operation::allocate, acl::Entry::aclrtMalloc, bytes, 0, code);
+}
+
+Error unusable(Session session, Operation operation) noexcept {
   if (session.record == nullptr) return Error(Errc::closed, operation);
   if (state_of(*session.record).pid != ::getpid()) return Error(Errc::forked, operation);
   return Error(Errc::runtime_gone, operation);

@@ -3,6 +3,7 @@
 
 #include <devshare/copy.hpp>
 #include <devshare/device.hpp>
+#include <devshare/memory.hpp>
 
 namespace devshare {
 
@@ -32,6 +33,41 @@ namespace detail {
 Error copy_refused(const Device& device, Operation operation, std::size_t needed, std::size_t available) noexcept {
   const Errc kind = needed > available ? Errc::out_of_range : Errc::cross_device_copy;
   return Error(kind, operation, {.device = device.number(), .needed = needed, .available = available});
+}
+
+Result<void> copy_carefully(const Device& device, const Copy& copy) noexcept {
+  if (copy.size > copy.room || copy_forbidden(copy.device_address) || copy_forbidden(copy.other_device_address)) {
+    return copy_refused(device, copy.operation, copy.size, copy.room);
+  }
+  if (!device.session().alive()) return unusable(device.session(), copy.operation);
+  const RuntimeRecord& record = *device.session().record;
+  const CurrentDevice current(record, device.number());
+  acl::aclError code = current.code();
+  if (code == 0) code = record.table.aclrtMemcpy(copy.to, copy.room, copy.from, copy.size, copy.kind);
+  if (code == 0) return {};
+  return refusal(record, copy.operation, acl::Entry::aclrtMemcpy, code,
+                 {.device = device.number(), .needed = copy.size, .available = copy.room});
+}
+
+Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes, acl::aclrtMemMallocPolicy policy) noexcept {
+  if (!device.session().alive()) return unusable(device.session(), Operation::allocate);
+  const RuntimeRecord& record = *device.session().record;
+  const CurrentDevice current(record, device.number());
+  acl::aclError code = current.code();
+  void* address = nullptr;
+  if (code == 0) code = record.table.aclrtMalloc(&address, bytes, policy);
+  if (code == 0) return MemoryValue{address, bytes, device.number()};
+  return refusal(record, Operation::allocate, acl::Entry::aclrtMalloc, code,
+                 {.device = device.number(), .needed = bytes});
+}
+
+Result<void> free_elsewhere(Session session, MemoryValue value) noexcept {
+  const RuntimeRecord& record = *session.record;
+  const CurrentDevice current(record, value.device);
+  acl::aclError code = current.code();
+  if (code == 0) code = record.table.aclrtFree(value.address);
+  if (code == 0) return {};
+  return refusal(record, Operation::free_memory, acl::Entry::aclrtFree, code, {.device = value.device});
 }
 
 }  // namespace detail

@@ -30,7 +30,7 @@ class Owned {
 
   Owned() noexcept = default;
   Owned(const Session& session, const Value& value) noexcept : session_(session), value_(value) {}
-  Owned(Owned&& other) noexcept : session_(std::exchange(other.session_, {})), value_(other.value_) {}
+  Owned(Owned&& other) noexcept : session_(taken_from(other.session_)), value_(other.value_) {}
   Owned& operator=(Owned&& other) noexcept {
     Owned taken(std::move(other));
     std::swap(session_, taken.session_);
@@ -40,8 +40,7 @@ class Owned {
   Owned(const Owned&) = delete;             // it has one owner: std::move it
   Owned& operator=(const Owned&) = delete;  // it has one owner: std::move it
   ~Owned() {
-    if (session_.record == nullptr) return;
-    end();
+    if (session_.record != nullptr) end(session_, value_);
   }
 
   bool holds() const noexcept { return session_.record != nullptr; }
@@ -49,8 +48,8 @@ class Owned {
   const Session& session() const noexcept { return session_; }
 
   // Empties the object and returns what closing it returned; `unusable` when there is nothing to close any more.
-  Result<void> close(Operation operation) noexcept {
-    const Session session = std::exchange(session_, {});
+  DEVSHARE_INLINE Result<void> close(Operation operation) noexcept {
+    const Session session = taken_from(session_);
     if (!session.alive()) [[unlikely]] {
       if (session.record != nullptr) Policy::abandon(value_);
       return unusable(session, operation);
@@ -65,15 +64,17 @@ class Owned {
   }
 
  private:
-  void end() noexcept {
-    const Session session = std::exchange(session_, {});
+  static Session taken_from(Session& session) noexcept { return {std::exchange(session.record, nullptr), session.number}; }
+
+  // By value: an object whose address goes nowhere can live in registers.
+  [[gnu::noinline]] static void end(Session session, Value value) noexcept {
     if (!session.alive()) [[unlikely]] {
-      Policy::abandon(value_);
+      Policy::abandon(value);
       report_outlived(session);
       return;
     }
-    if (auto closed = Policy::close(session, value_); !closed) [[unlikely]] {
-      report({DiagnosticEvent::close_failed, closed.error(), Policy::identity(value_)});
+    if (auto closed = Policy::close(session, value); !closed) [[unlikely]] {
+      report({DiagnosticEvent::close_failed, closed.error(), Policy::identity(value)});
     }
   }
 

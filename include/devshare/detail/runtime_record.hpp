@@ -35,15 +35,16 @@ struct Session {
   std::uint32_t number = 0;
 
   bool alive() const noexcept { return record != nullptr && record->session_now() == number; }
+  // The same of a session that has a record, as that of every Device has.
+  bool current() const noexcept { return record->session_now() == number; }
 };
 
-// Turns a code into an Error: the kind from the runtime's reason where it gives one, else from operation and code.
-// Cold, out of line, no allocation.
-[[gnu::cold]] DEVSHARE_API Error refusal(const RuntimeRecord& record, Operation operation, acl::Entry entry,
-                                         acl::aclError code, const Detail& detail) noexcept;
+// Turns a code into an Error, with the runtime's reason where it gives one. Out of line, no allocation.
+DEVSHARE_API Error refusal(const RuntimeRecord& record, Operation operation, acl::Entry entry, acl::aclError code,
+                           const Detail& detail) noexcept;
 
 // The error of an object that cannot be used any more: closed, forked or runtime_gone.
-[[gnu::cold]] DEVSHARE_API Error unusable(const Session& session, Operation operation) noexcept;
+[[gnu::cold]] DEVSHARE_API Error unusable(Session session, Operation operation) noexcept;
 
 // An entry that this runtime lacks.
 [[gnu::cold]] DEVSHARE_API Error lacking(Operation operation, acl::Entry entry) noexcept;
@@ -57,14 +58,18 @@ inline constexpr acl::Entry entry_of = acl::Entry::none;
 DEVSHARE_ACL_ENTRIES(DEVSHARE_ACL_ENTRY_OF)
 #undef DEVSHARE_ACL_ENTRY_OF
 
+// Whether a device is current on the calling thread: what an inline call asks before it takes the long way.
+inline bool is_current(const RuntimeRecord& record, std::int32_t device) noexcept {
+  std::int32_t current = -1;
+  return record.table.aclrtGetDevice(&current) == 0 && current == device;
+}
+
 // Makes a device current on the calling thread for its lifetime and gives the thread back what it had (R1). Where the
 // device is current already, it costs one aclrtGetDevice and changes nothing.
 class CurrentDevice {
  public:
   CurrentDevice(const RuntimeRecord& record, std::int32_t device) noexcept {
-    std::int32_t current = -1;
-    if (record.table.aclrtGetDevice(&current) == 0 && current == device) [[likely]] return;
-    enter(record, device);
+    if (!is_current(record, device)) [[unlikely]] enter(record, device);
   }
   ~CurrentDevice() {
     if (record_ != nullptr) [[unlikely]] leave();
