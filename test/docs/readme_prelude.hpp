@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the README's program takes for granted: a channel between the two processes, and something to do.
+#include <devshare/devshare.hpp>
+
+#include <span>
+#include <utility>
+
+using namespace devshare;
+
+struct Channel {
+  BarePid receive_pid();
+  void send(BarePid);
+  void send(const TicketBytes&);
+  std::span<const std::byte> receive();
+  void wait_until_closed();
+};
+
+Result<void> use(Device, DeviceSpan<std::byte>);
