@@ -89,12 +89,26 @@ Result<void> check_ticket(const TicketFields& fields, const Device& device, cons
   return {};
 }
 
-acl::aclError import_now(const ImportRecord& record, bool by_flag, void*& address) noexcept {
+// The two calls of the runtime. A refusal is put into words before the thread gets its device back: that is a call too,
+// and the runtime keeps the reason of the last one only.
+Result<void*> import_now(const ImportRecord& record, bool by_flag) noexcept {
   const RuntimeRecord& runtime = *record.session.record;
   const CurrentDevice current(runtime, record.device);
-  if (current.code() != 0) return current.code();
   const std::uint64_t flags = by_flag ? acl::ipc_import::enable_peer_access : acl::ipc_import::plain;
-  return runtime.table.aclrtIpcMemImportByKey(&address, record.key(), flags);
+  void* address = nullptr;
+  acl::aclError code = current.code();
+  if (code == 0) code = runtime.table.aclrtIpcMemImportByKey(&address, record.key(), flags);
+  if (code == 0) return address;
+  return refuse(record, Operation::import_key, acl::Entry::aclrtIpcMemImportByKey, code);
+}
+
+Result<void> close_now(const ImportRecord& record) noexcept {
+  const RuntimeRecord& runtime = *record.session.record;
+  const CurrentDevice current(runtime, record.device);
+  acl::aclError code = current.code();
+  if (code == 0) code = runtime.table.aclrtIpcMemClose(record.key());
+  if (code == 0) return {};
+  return refuse(record, Operation::close_import, acl::Entry::aclrtIpcMemClose, code);
 }
 
 void drop_reference(ImportRecord* record) noexcept {
@@ -161,17 +175,16 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
     all.records.emplace(record->name(), record);
   }
 
-  void* address = nullptr;
-  const acl::aclError code = import_now(*record, grant == nullptr, address);
-  const Error error = code == 0 ? record->error : refuse(*record, Operation::import_key, acl::Entry::aclrtIpcMemImportByKey, code);
+  const Result<void*> imported = import_now(*record, grant == nullptr);
   const std::lock_guard lock(mutex_of(Lock::imports));
-  if (code == 0) {
-    record->address = address;
+  if (imported) {
+    record->address = *imported;
     record->state = State::open;
     count_cross_device(*record, true);
     all.changed.notify_all();
     return value_of(record, fields);
   }
+  const Error error = imported.error();
   record->state = State::failed;
   record->error = error;
   all.records.erase(record->name());
@@ -182,7 +195,7 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
 
 // The last reference closes the import. Meanwhile the record stays in the table as `closing`, so that a new open of
 // the same key waits instead of meeting an import that is half gone.
-Result<void> ImportPolicy::close(const Session& session, const Value& value) noexcept {
+Result<void> ImportPolicy::close(const Session&, const Value& value) noexcept {
   ImportRecord* const record = value.record;
   Registry& all = registry();
   {
@@ -192,20 +205,13 @@ Result<void> ImportPolicy::close(const Session& session, const Value& value) noe
     record->references = 1;
     count_cross_device(*record, false);
   }
-  acl::aclError code = 0;
-  {
-    const CurrentDevice current(*session.record, record->device);
-    code = current.code();
-    if (code == 0) code = session.record->table.aclrtIpcMemClose(record->key());
-  }
-  Result<void> result;
-  if (code != 0) result = refuse(*record, Operation::close_import, acl::Entry::aclrtIpcMemClose, code);
+  const Result<void> closed = close_now(*record);
   const std::lock_guard lock(mutex_of(Lock::imports));
   record->state = State::failed;
   all.records.erase(record->name());
   all.changed.notify_all();
   drop_reference(record);
-  return result;
+  return closed;
 }
 
 void ImportPolicy::abandon(const Value& value) noexcept {
