@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "way.hpp"
+
+#include <devshare/devshare.hpp>
+#include <devshare/format.hpp>
+#include <devshare/view.hpp>
+
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace devshare::bench {
+namespace {
+
+static_assert(ticket_size == std::tuple_size_v<Message>);
+
+// The value of a result, or the end of the process.
+template <class R>
+auto must(R result, const char* what) {
+  if (!result) give_up(fmt::format("{}: {}", what, result.error()));
+  if constexpr (!std::is_void_v<typename R::value_type>) return *std::move(result);
+}
+
+class ByDevshare final : public Way {
+ public:
+  explicit ByDevshare(Touch touch) : touch_(touch) {}
+
+  std::int32_t introduce() override { return must(runtime().bare_pid(), "the bare pid").to_message(); }
+  void meet(std::int32_t importer) override { admitted_.push_back(BarePid::from_peer_message(importer)); }
+
+  Message share(std::size_t size) override {
+    auto memory = must(DeviceMemory::allocate(device(), size), "allocating");
+    put_ends(memory.bytes());
+    auto exported = export_key(std::move(memory));
+    if (!exported) give_up(fmt::format("exporting: {}", exported.error()));
+    keys_.push_back(*std::move(exported));
+    const auto ticket = must(keys_.back().admit(std::span<const BarePid>(admitted_)), "admitting");
+    Message message;
+    std::memcpy(message.data(), ticket.bytes().data(), message.size());
+    return message;
+  }
+
+  void end() override {
+    for (auto& key : keys_) {
+      auto closed = std::move(key).close();
+      if (!closed) give_up(fmt::format("closing the key: {}", closed.error()));
+      auto memory = *std::move(closed);
+      must(std::move(memory).close(), "freeing");
+    }
+    keys_.clear();
+  }
+
+  void use(const Message& message, std::size_t size) override {
+    const auto ticket = must(ReceivedTicket::decode(message), "decoding the ticket");
+    auto mapping = must(ImportedMapping::open(ticket, device()), "importing");
+    if (mapping.size() != size) give_up("the import has another size");
+    check_ends(mapping.bytes());
+    must(std::move(mapping).close(), "closing the import");
+  }
+
+ private:
+  Runtime& runtime() {
+    if (!runtime_) runtime_ = must(Runtime::open(), "opening the runtime");
+    return *runtime_;
+  }
+  Device& device() {
+    if (!device_) device_ = must(runtime().device(DeviceId{0}), "the device");
+    return *device_;
+  }
+
+  void put_ends(DeviceSpan<std::byte> memory) {
+    if (touch_ == Touch::views) {
+      const auto bytes = must(host::view(memory), "a view");
+      bytes.front() = first_byte;
+      bytes.back() = last_byte;
+    } else {
+      must(copy_to_device(device(), memory.first(1), std::array{first_byte}), "copying in");
+      must(copy_to_device(device(), memory.last(1), std::array{last_byte}), "copying in");
+    }
+  }
+
+  void check_ends(DeviceSpan<std::byte> memory) {
+    std::array<std::byte, 1> first{};
+    std::array<std::byte, 1> last{};
+    if (touch_ == Touch::views) {
+      const auto bytes = must(host::view(memory), "a view");
+      first[0] = bytes.front();
+      last[0] = bytes.back();
+    } else {
+      must(copy_to_host(device(), first, memory.first(1)), "copying out");
+      must(copy_to_host(device(), last, memory.last(1)), "copying out");
+    }
+    if (first[0] != first_byte || last[0] != last_byte) give_up("the bytes are not those that were written");
+  }
+
+  const Touch touch_;
+  std::optional<Runtime> runtime_;
+  std::optional<Device> device_;
+  std::vector<BarePid> admitted_;
+  std::vector<SharedMemoryKey<>> keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<Way> by_devshare(Touch touch) { return std::make_unique<ByDevshare>(touch); }
+
+}  // namespace devshare::bench

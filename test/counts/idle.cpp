@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that shares and is left alone costs nothing: no thread of it is ever scheduled.
+#include "support/sanitizers.hpp"
+#include "support/sharing.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace test = devshare::test;
+using test::Actor;
+using test::Party;
+
+namespace {
+
+// Of all threads of a process since it began.
+struct Scheduled {
+  long switches = 0;
+  std::size_t threads = 0;
+};
+
+Scheduled scheduled(pid_t pid) {
+  Scheduled sum;
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      if (word != "voluntary_ctxt_switches:" && word != "nonvoluntary_ctxt_switches:") continue;
+      long count = 0;
+      status >> count;
+      sum.switches += count;
+    }
+    ++sum.threads;
+  }
+  return sum;
+}
+
+void import_and_idle(Actor& me) {
+  const Party b(me);
+  b.introduce_myself_to("A");
+  const auto mapping = b.import(b.ticket_from("A"));
+  me.step("imported");
+  me.pause_until("watcher", "done");
+}
+
+}  // namespace
+
+TEST_CASE("an exporter with connected importers and no request makes no context switch in five seconds") {
+  if (test::under_sanitizer()) DEVSHARE_SKIP("a sanitizer has threads of its own");
+  test::Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto key = a.me.must(devshare::export_key(a.allocate(4096)), "the memory is exported");
+    a.share_with("B", key);
+    a.share_with("C", key);
+    me.pause_until("watcher", "done");
+  });
+  story.actor("B", import_and_idle);
+  story.actor("C", import_and_idle);
+  story.actor("watcher", [](Actor& me) {
+    const char* const watched[] = {"A", "B", "C"};
+    me.pause_until("B", "imported");
+    me.pause_until("C", "imported");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the last of them to go to sleep
+    std::vector<Scheduled> before;
+    for (const char* name : watched) before.push_back(scheduled(me.pid_of(name)));
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const long switches = scheduled(me.pid_of(watched[i])).switches - before[i].switches;
+      me.expect_equal(switches, 0, fmt::format("{} is never scheduled", watched[i]));
+    }
+    me.expect_equal(before[0].threads, std::size_t{2}, "the exporter has its service thread");
+    me.expect_equal(before[1].threads, std::size_t{1}, "an importer has no thread");
+    me.step("done");
+  });
+  story.run();
+}
