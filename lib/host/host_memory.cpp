@@ -7,7 +7,9 @@
 #include "per_process.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <unordered_set>
@@ -25,6 +27,12 @@ struct State : ProcessState<State> {
 
 PerProcess<State> state;
 
+std::uint64_t machine_memory() {
+  static const auto bytes =
+      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 }  // namespace
 
 void host_memory_before_fork() { state.before_fork(); }
@@ -39,10 +47,11 @@ acl::aclError calls::aclrtMallocHost(void** hostPtr, std::size_t size) {
   DeviceNumber device;
   if (const acl::aclError code = current_device(&device)) return code;
   void* memory = nullptr;
-  // Not through operator new: that would throw. Pages are not pinned; nothing here does DMA.
-  if (const int error = ::posix_memalign(&memory, host_alignment, size)) {
+  // Pages are not pinned, since nothing here does DMA; but what could never be pinned is refused. Not through operator
+  // new: that would throw.
+  if (size > machine_memory() || ::posix_memalign(&memory, host_alignment, size) != 0) {
     return refuse(acl::code::rt_memory_allocation,
-                  {.reason = Reason::no_space, .system_errno = error, .needed = size},
+                  {.reason = Reason::no_space, .system_errno = ENOMEM, .needed = size, .available = machine_memory()},
                   fmt::format("the host has no {} bytes for aclrtMallocHost", size));
   }
   State& all = state.get();
