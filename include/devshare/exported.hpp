@@ -201,7 +201,8 @@ concept KeyExportable = !std::is_reference_v<O> && is_key_exportable<O>;
 
 // Exports a whole allocation by key, to processes that admit() will name. The memory goes into the key; a refusal
 // brings it back. The exported address must be the start of aclrtMalloc memory (R10).
-// Errors: not_exportable, closed, forked, runtime_gone, unsupported_by_runtime, refused.
+// Errors: not_exportable, out_of_range (the range leaves the allocation), closed, forked, runtime_gone, fd_limit,
+// backend_unavailable, unsupported_by_runtime, refused.
 // ACL: aclrtIpcMemGetExportKey.
 template <detail::KeyExportable O>
 Result<SharedMemoryKey<O, Listed>, Refused<O>> export_key(DEVSHARE_CONSUMED_PARAMETER O&& owner) noexcept {

@@ -125,6 +125,7 @@ Result<T> failure(const Device& device, Operation operation, acl::Entry entry, s
 }  // namespace
 
 Errc classify(Operation operation, std::int32_t acl_code, Reason reason) noexcept {
+  if (operation == Operation::export_key && reason == Reason::not_device_memory) return Errc::not_exportable;  // R10
   const bool said = reason != Reason::none && reason != Reason::injected;
   return said ? kind_of(reason) : kind_of(operation, acl_code);
 }
