@@ -37,22 +37,17 @@ def read_results(path):
     return counts, failed, skipped
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--log", required=True, type=Path, help="Meson's testlog.json: which programs ran, and how they exited")
-    parser.add_argument("--status", required=True, type=int, help="exit status of the run as a whole")
-    parser.add_argument("results", type=Path)
-    options = parser.parse_args()
-
+def count_run(log, status, results):
+    """Counter of the cases of one `meson test`, after saying which failed and which were skipped"""
     total = Counter()
     runs = []
-    if options.log.exists():
-        runs = [json.loads(line) for line in options.log.read_text().splitlines() if line.strip()]
+    if log.exists():
+        runs = [json.loads(line) for line in log.read_text().splitlines() if line.strip()]
     for run in runs:
         label = run["name"].split(" / ")[-1]
         good = run["result"] in ("OK", "SKIP")
         named = run.get("env", {}).get("DEVSHARE_TEST_NAME")
-        paths = sorted(options.results.glob(f"{named or Path(run['command'][0]).name}.*.tsv"))
+        paths = sorted(results.glob(f"{named or Path(run['command'][0]).name}.*.tsv"))
         if not named and not paths:  # a plain program
             kind = "skip" if run["result"] == "SKIP" else "pass" if good else "fail"
             total[kind] += 1
@@ -78,12 +73,38 @@ def main():
     if not runs:
         print("FAILED  no test was found")
         total["fail"] += 1
-    if options.status != 0 and not total["fail"]:
-        print(f"FAILED  the run ended with status {options.status}")
+    if status != 0 and not total["fail"]:
+        print(f"FAILED  the run ended with status {status}")
         total["fail"] += 1
-    (options.results / "totals.json").write_text(json.dumps({k: total[k] for k in ("pass", "fail", "skip")}))
+    (results / "totals.json").write_text(json.dumps(total))
+    return total
+
+
+def sum_runs(files, failed_steps):
+    """Counter over several runs; a step that failed without a failed case (a build) counts as one"""
+    total = Counter()
+    for file in files:
+        total += Counter(json.loads(file.read_text()))
+    if failed_steps and not total["fail"]:
+        total["fail"] = failed_steps
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--log", type=Path, help="Meson's testlog.json: which programs ran, and how they exited")
+    parser.add_argument("--status", type=int, default=0, help="exit status of the run as a whole")
+    parser.add_argument("--results", type=Path, help="where the programs wrote their cases; totals.json goes there")
+    parser.add_argument("--sum", nargs="+", type=Path, help="instead: add up the totals.json of several runs")
+    parser.add_argument("--failed-steps", type=int, default=0, help="with --sum: how many steps failed")
+    options = parser.parse_args()
+
+    if options.sum:
+        total = sum_runs([file for file in options.sum if file.exists()], options.failed_steps)
+    else:
+        total = count_run(options.log, options.status, options.results)
     print(f"{total['pass']} passed, {total['fail']} failed, {total['skip']} skipped")
-    sys.exit(1 if total["fail"] or not total["pass"] else 0)
+    sys.exit(1 if total["fail"] or options.failed_steps or not total["pass"] else 0)
 
 
 if __name__ == "__main__":

@@ -57,4 +57,5 @@ mkdir -p "$DEVSHARE_TEST_RESULTS"
 # shellcheck disable=SC2086 # a list of words
 meson test -C "$directory" --no-rebuild --print-errorlogs --timeout-multiplier=$multiplier $suites
 status=$?
-python3 test/count.py --log "$directory/meson-logs/testlog.json" --status $status "$DEVSHARE_TEST_RESULTS"
+python3 test/count.py --log "$directory/meson-logs/testlog.json" --status $status \
+  --results "$DEVSHARE_TEST_RESULTS"

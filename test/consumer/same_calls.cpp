@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each entry of our list against the vendor's function of that name: their parameters travel the same way. Without the
+// vendor's C++ overloads, beside which the type of a function cannot be asked for.
+#define STAND_IN_ACL_RT_API_H
+#include <acl/acl.h>
+
+#include <devshare/acl/table.hpp>
+
+#include <type_traits>
+
+namespace {
+
+// The same type; an enum beside the int it is passed as; a pointer to a structure beside one to its twin.
+template <class Ours, class Theirs>
+constexpr bool alike = std::is_same_v<Ours, Theirs> ||
+                       (std::is_same_v<Ours, int> && std::is_enum_v<Theirs> && sizeof(int) == sizeof(Theirs));
+template <class Ours, class Theirs>
+  requires(!std::is_same_v<Ours, Theirs> && std::is_class_v<Ours> && std::is_class_v<Theirs>)
+constexpr bool alike<Ours*, Theirs*> = sizeof(Ours) == sizeof(Theirs);
+
+template <class Ours, class Theirs>
+constexpr bool same_call = false;
+template <class R, class... A, class S, class... B>
+  requires(sizeof...(A) == sizeof...(B))
+constexpr bool same_call<R (*)(A...), S (*)(B...)> = alike<R, S> && (alike<A, B> && ...);
+
+#define DEVSHARE_SAME_CALL(name, result, parameters, need, since) \
+  static_assert(same_call<decltype(devshare::acl::Table::name), decltype(&::name)>);
+DEVSHARE_ACL_ENTRIES(DEVSHARE_SAME_CALL)
+#undef DEVSHARE_SAME_CALL
+
+}  // namespace
+
+int main() {}
