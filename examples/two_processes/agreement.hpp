@@ -12,27 +12,36 @@
 #include <cstring>
 #include <vector>
 
-// --- Messages, in the order in which they are sent ------------------------------------------------------------------
+// --- Messages, in the order in which they are sent -------------------------------------------------------------------
 
-struct Hello {  // importer: who I am, to be admitted
+// Importer: who I am, to be admitted.
+struct Hello {
   std::int32_t bare_pid = 0;
 };
-struct Invitation {  // exporter: what to open, and what is where in it
+
+// Exporter: what to open, and what is where in it.
+struct Invitation {
   std::uint32_t importer = 0;  // the number of this importer, from 1
   std::uint64_t file_size = 0;
   std::array<std::byte, devshare::ticket_size> ticket{};
 };
-struct Written {  // importer: I have read the file and written my stripe; I still hold the block
+
+// Importer: I have read the file and written my stripe; I still hold the block.
+struct Written {
   std::uint64_t private_bytes = 0;  // memory that I alone have
 };
-struct Seen {  // exporter: I have seen your stripe; close now
-  std::uint32_t importer = 0;
-};
-struct Closed {  // importer: the block is yours alone again
+
+// Exporter: I have seen your stripe; close now.
+struct Seen {
   std::uint32_t importer = 0;
 };
 
-// --- The block: the bytes of the file, then a stripe for each importer ------------------------------------------------
+// Importer: I have closed; as far as I am concerned the block is yours alone again.
+struct Closed {
+  std::uint32_t importer = 0;
+};
+
+// --- The block: the bytes of the file, then a stripe for each importer -----------------------------------------------
 
 inline constexpr std::size_t stripe_size = 4096;
 

@@ -10,8 +10,8 @@
 #include <devshare/format.hpp>
 #include <devshare/host.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>

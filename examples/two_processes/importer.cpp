@@ -10,8 +10,8 @@
 #include <devshare/format.hpp>
 #include <devshare/view.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -61,7 +61,8 @@ Result<examples::Digest> digest_by_kernel(DeviceSpan<const std::byte> memory) {
 
 // Writes by a copy where that is allowed, else as a kernel would.
 Result<void> write(const Device& device, DeviceSpan<std::byte> to, std::span<const std::byte> from) {
-  if (auto copied = copy_to_device(device, to, from); copied || copied.error() != Errc::cross_device_copy) return copied;
+  const auto copied = copy_to_device(device, to, from);
+  if (copied || copied.error() != Errc::cross_device_copy) return copied;
   DEVSHARE_TRY(bytes, host::view(to));
   std::ranges::copy(from, bytes.begin());
   return {};
@@ -89,9 +90,9 @@ Result<void> use(const Options& options) {
       ticket.owner_device());
 
   const auto start = std::chrono::steady_clock::now();
-  auto by_copies = digest_by_copies(device, content, room);
+  const auto by_copies = digest_by_copies(device, content, room);
   const bool other_device = !by_copies && by_copies.error() == Errc::cross_device_copy;
-  DEVSHARE_TRY(in_memory, other_device ? digest_by_kernel(content) : std::move(by_copies));
+  DEVSHARE_TRY(in_memory, other_device ? digest_by_kernel(content) : by_copies);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (content.size() != invitation.file_size || in_memory != on_disk) {
     throw std::runtime_error(fmt::format("the shared memory does not hold {}: sha256 {} there, {} on disk",
@@ -100,8 +101,8 @@ Result<void> use(const Options& options) {
   say("sha256 {}, by {} in {:.2f} s: the same as on disk", examples::to_hex(in_memory),
       other_device ? "a kernel" : "copies to the host", seconds);
 
-  DEVSHARE_CHECK(write(device, mapping.bytes().subspan(stripe_offset(invitation.file_size, invitation.importer),
-                                                       stripe_size),
+  DEVSHARE_CHECK(write(device,
+                       mapping.bytes().subspan(stripe_offset(invitation.file_size, invitation.importer), stripe_size),
                        stripe_of(invitation.importer, in_memory)));
   exporter.send(Written{.private_bytes = examples::private_bytes()});
   exporter.receive<Seen>();

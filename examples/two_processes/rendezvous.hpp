@@ -20,7 +20,9 @@
 
 using Patience = std::chrono::seconds;  // how long to wait for the other side, each time
 
-[[noreturn]] inline void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] inline void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 class Socket {
  public:

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds devshare and runs its examples. The last line begins with `ok:`.
+#
+#   sh examples/run.sh [FILE]     FILE is what the examples share; by default the largest shared library installed
+set -eu
+file=
+[ $# = 0 ] || file=$(realpath -- "$1")
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/build.sh
+. tools/build.sh
+
+need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev
+directory=build/examples
+configure g++ "$directory" -Dtests=false
+build "$directory"
+
+two_processes=$directory/examples/two_processes
+sh examples/two_processes/run.sh "$two_processes/exporter" "$two_processes/importer" "$file"
