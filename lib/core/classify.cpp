@@ -6,8 +6,6 @@
 #include <devshare/copy.hpp>
 #include <devshare/memory.hpp>
 
-#include <unistd.h>
-
 namespace devshare::detail {
 
 Errc kind_of(Reason reason) noexcept {
@@ -147,7 +145,7 @@ Result<DeviceMemory> allocation_failed(const Device& device, std::size_t bytes, 
 
 Error unusable(Session session, Operation operation) noexcept {
   if (session.record == nullptr) return Error(Errc::closed, operation);
-  if (state_of(*session.record).pid != ::getpid()) return Error(Errc::forked, operation);
+  if (of_another_process(session)) return Error(Errc::forked, operation);
   return Error(Errc::runtime_gone, operation);
 }
 

@@ -65,8 +65,8 @@ void report(const Diagnostic& diagnostic) noexcept {
 
 void report_outlived(const Session& session) noexcept {
   RuntimeState& state = state_of(*session.record);
-  if (state.pid != ::getpid()) return;
-  std::uint32_t reported = __atomic_load_n(&state.outlived_reported, __ATOMIC_RELAXED);
+  if (of_another_process(session)) return;
+  std::uint64_t reported = __atomic_load_n(&state.outlived_reported, __ATOMIC_RELAXED);
   if (reported == session.number) return;
   if (!__atomic_compare_exchange_n(&state.outlived_reported, &reported, session.number, false, __ATOMIC_RELAXED,
                                    __ATOMIC_RELAXED)) {

@@ -90,6 +90,15 @@ Result<void> choose(RuntimeState& state) noexcept {
   return {};
 }
 
+// In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
+void begin_in_child(RuntimeState& state) noexcept {
+  state.first_session = __atomic_add_fetch(&state.own_session, RuntimeRecord::session_step, __ATOMIC_RELEASE);
+  state.open_session = 0;
+  state.initialised_here = false;
+  state.pid = ::getpid();
+  state.devices = {};
+}
+
 Result<Session> open_locked() noexcept {
   RuntimeState& state = the_state();
   static bool chosen = false;
@@ -97,6 +106,7 @@ Result<Session> open_locked() noexcept {
     if (auto made = choose(state); !made) return made.error();
     chosen = true;
   }
+  if (state.pid != -1 && state.pid != ::getpid()) begin_in_child(state);
   if (state.open_session != 0 && state.open_session == state.session_now()) return Session{&state, state.open_session};
 
   // Objects of an earlier session are inert from here on.
@@ -114,14 +124,12 @@ Result<Session> open_locked() noexcept {
 
 }  // namespace
 
-// In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
-void runtime_after_fork_in_child() noexcept {
-  RuntimeState& state = the_state();
-  __atomic_add_fetch(&state.own_session, 1, __ATOMIC_RELEASE);
-  state.open_session = 0;
-  state.initialised_here = false;
-  state.pid = ::getpid();
-  state.devices = {};
+void runtime_after_fork_in_child() noexcept { begin_in_child(the_state()); }
+
+// A child that was born without its fork handlers, as by a raw clone, still has its parent's number as `pid`.
+bool of_another_process(const Session& session) noexcept {
+  const RuntimeState& state = state_of(*session.record);
+  return session.number < state.first_session || state.pid != ::getpid();
 }
 
 void* device_context(const RuntimeRecord& record, std::int32_t device) noexcept {
@@ -235,10 +243,10 @@ std::string_view Runtime::device_state_scope() const noexcept {
 Parked Runtime::parked() const noexcept { return detail::parked_now(); }
 
 Result<void> Runtime::finalize() const noexcept {
-  if (!session_.alive()) return detail::unusable(session_, Operation::finalize_runtime);
   const std::lock_guard lock(detail::mutex_of(detail::Lock::runtime));
+  if (!session_.alive()) return detail::unusable(session_, Operation::finalize_runtime);
   detail::RuntimeState& state = detail::state_of(*session_.record);
-  __atomic_add_fetch(&state.own_session, 1, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&state.own_session, detail::RuntimeRecord::session_step, __ATOMIC_RELEASE);
   state.open_session = 0;
   detail::forget_imports();
   for (std::size_t number = 0; number < detail::max_devices; ++number) {

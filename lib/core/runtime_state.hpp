@@ -21,9 +21,10 @@ struct DeviceSlot {
 struct RuntimeState : RuntimeRecord {
   bool is_host = false;
   bool initialised_here = false;      // devshare's aclInit was the first: it may finalize
-  pid_t pid = -1;                     // the process this state belongs to
-  std::uint32_t open_session = 0;     // the session that open() hands out; 0: none
-  std::uint32_t outlived_reported = 0;
+  pid_t pid = -1;                     // the process this state belongs to; -1: opened in none yet
+  std::uint64_t first_session = 0;    // of this process: objects of smaller ones are its parent's
+  std::uint64_t open_session = 0;     // the session that open() hands out; 0: none
+  std::uint64_t outlived_reported = 0;
   char origin[256] = {};
   std::array<DeviceSlot, max_devices> devices;
 };
@@ -31,6 +32,9 @@ struct RuntimeState : RuntimeRecord {
 inline RuntimeState& state_of(const RuntimeRecord& record) noexcept {
   return const_cast<RuntimeState&>(static_cast<const RuntimeState&>(record));
 }
+
+// Whether an object was made before this process was forked.
+bool of_another_process(const Session& session) noexcept;
 
 // The kind of failure that a reason of the host runtime is.
 Errc kind_of(Reason reason) noexcept;

@@ -19,12 +19,14 @@ struct RuntimeExtras {
 struct RuntimeRecord {
   acl::Table table;
   RuntimeExtras extras;
-  // Two counters that only grow: devshare's own (Runtime::finalize, fork in the child) and the runtime's (its own
-  // finalize, where it tells). Objects made under another sum are not usable any more.
-  std::uint32_t own_session = 1;
+  // Two counters, one beside the other in the number of a session: devshare's own (Runtime::finalize, fork in the child)
+  // in steps of 2^32, and the runtime's (its own finalize, where it tells) below. Objects made under another number are
+  // not usable any more. Apart, because the runtime's is 0 in a forked child until it is initialised there.
+  static constexpr std::uint64_t session_step = std::uint64_t{1} << 32;
+  std::uint64_t own_session = session_step;
   const std::uint32_t* backend_session = nullptr;
 
-  std::uint32_t session_now() const noexcept {
+  std::uint64_t session_now() const noexcept {
     return __atomic_load_n(&own_session, __ATOMIC_ACQUIRE) + __atomic_load_n(backend_session, __ATOMIC_ACQUIRE);
   }
 };
@@ -32,7 +34,7 @@ struct RuntimeRecord {
 // The record and the session an object was made under.
 struct Session {
   const RuntimeRecord* record = nullptr;
-  std::uint32_t number = 0;
+  std::uint64_t number = 0;
 
   bool alive() const noexcept { return record != nullptr && record->session_now() == number; }
   // The same of a session that has a record, as that of every Device has.
