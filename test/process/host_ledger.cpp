@@ -74,6 +74,12 @@ pid_t spawn(const std::function<void()>& body) {
   ::_exit(0);
 }
 
+void spin(std::chrono::microseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
 int status_of(pid_t child) {
   int status = -1;
   return ::waitpid(child, &status, 0) == child ? status : -1;
@@ -112,6 +118,65 @@ TEST_CASE("what one process uses, every process sees, and a killed one's bytes a
   story.kill("A", at("seen"));
   story.run();
   CHECK(names_in(story.state_directory()).empty());
+}
+
+TEST_CASE("a claim counts for those who want room and not for those who ask what is used") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const HostSession session = open_session();
+    me.expect(host::ledger_claim(0, 30 * unit) == 0, "A claims 30");
+    me.expect_equal(in_use(), std::uint64_t{0}, "which are not used yet");
+    const pid_t other = spawn([] {
+      const HostSession own = open_session();
+      demand(in_use() == 0, "not for others either");
+      demand(!take(11 * unit), "but they are spoken for");
+      demand(take(10 * unit), "and the rest is free");
+    });
+    me.expect_equal(status_of(other), 0, "the other is content");
+    host::ledger_commit(0, 30 * unit);
+    me.expect_equal(in_use(), 30 * unit, "committed, they are used");
+    me.expect(host::ledger_claim(0, 10 * unit) == 0, "A claims the rest");
+    host::ledger_take_back(0, 10 * unit);
+    me.expect_equal(in_use(), 30 * unit, "and takes it back");
+  });
+  story.run();
+}
+
+TEST_CASE("a claim that is taken back refuses nobody") {
+  Story story;
+  story.actor("taker", [](Actor& me) {
+    auto* const over = shared<std::atomic<bool>>();
+    auto* const began = shared<std::atomic<int>>();
+    const auto hesitate = [=] {
+      const HostSession session = open_session();
+      while (!over->load()) {
+        if (host::ledger_claim(0, 30 * unit) == 0) {
+          began->fetch_add(1);
+          spin(20us);
+          host::ledger_take_back(0, 30 * unit);
+        }
+        spin(20us);
+      }
+    };
+    const pid_t other = spawn(hesitate);
+    const HostSession session = open_session();
+    while (began->load() == 0) std::this_thread::sleep_for(1ms);
+    int refused = 0;
+    constexpr int tries = 1000;
+    for (int attempt = 0; attempt < tries; ++attempt) {
+      if (take(20 * unit)) {
+        host::ledger_release(0, 20 * unit);
+      } else {
+        ++refused;
+      }
+      std::this_thread::sleep_for(100us);  // so that the other gets on, also on one processor
+    }
+    over->store(true);
+    me.expect_equal(status_of(other), 0, "the other ends by itself");
+    // Not never: where the other loses its processor between claim and taking back, it really has the room.
+    me.expect(refused * 8 < tries, fmt::format("hardly ever refused: {} of {}", refused, tries));
+  });
+  story.run();
 }
 
 TEST_CASE("half of 64 processes are killed and the sum is right at once") {
