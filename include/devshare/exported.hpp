@@ -75,7 +75,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   static_assert(std::is_nothrow_move_constructible_v<Owner> && std::is_nothrow_move_assignable_v<Owner>,
                 "a refused step must be able to give its object back");
 
-  Exported(const Exported&) = delete;  // a key has one owner: std::move it
+  Exported(const Exported&) = delete;             // a key has one owner: std::move it
+  Exported& operator=(const Exported&) = delete;  // a key has one owner: std::move it
   Exported(Exported&&) noexcept = default;
   Exported& operator=(Exported&& other) noexcept {
     Exported taken(std::move(other));

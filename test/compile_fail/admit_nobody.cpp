@@ -8,5 +8,5 @@ using namespace devshare;
 Result<KeyTicket> right(SharedMemoryKey<>& key, BarePid importer) { return key.admit(importer); }
 
 #ifdef DEVSHARE_BAD
-void wrong(SharedMemoryKey<>& key) { key.admit(); }
+void mistake(SharedMemoryKey<>& key) { key.admit(); }
 #endif

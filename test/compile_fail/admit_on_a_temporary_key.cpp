@@ -8,12 +8,12 @@ using namespace devshare;
 Result<KeyTicket> right(SharedMemoryKey<>& key, BarePid importer) { return key.admit(importer); }
 SharedMemoryKey<> made();
 
-#if DEVSHARE_BAD == 1
-void wrong(BarePid importer) { made().admit(importer); }
+#ifdef DEVSHARE_BAD
+void mistake_1(BarePid importer) { made().admit(importer); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(DeviceMemory memory, BarePid importer) { (*export_key(std::move(memory))).admit(importer); }
+#ifdef DEVSHARE_BAD
+void mistake_2(DeviceMemory memory, BarePid importer) { (*export_key(std::move(memory))).admit(importer); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(SharedMemoryKey<>& key, BarePid importer) { std::move(key).admit(importer); }
+#ifdef DEVSHARE_BAD
+void mistake_3(SharedMemoryKey<>& key, BarePid importer) { std::move(key).admit(importer); }
 #endif

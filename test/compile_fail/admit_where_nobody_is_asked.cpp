@@ -8,18 +8,18 @@ using namespace devshare;
 using OpenKey = SharedMemoryKey<DeviceMemory, Unrestricted>;
 Result<KeyTicket> right(const OpenKey& key) { return key.ticket(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(OpenKey& key, BarePid importer) { key.admit(importer); }
+#ifdef DEVSHARE_BAD
+void mistake_1(OpenKey& key, BarePid importer) { key.admit(importer); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(OpenKey& key, BarePid importer) { key.admit(importer, Slice{.offset = 0, .size = 64}); }
+#ifdef DEVSHARE_BAD
+void mistake_2(OpenKey& key, BarePid importer) { key.admit(importer, Slice{.offset = 0, .size = 64}); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(OpenKey& key, std::span<const BarePid> importers) { key.admit(importers); }
+#ifdef DEVSHARE_BAD
+void mistake_3(OpenKey& key, std::span<const BarePid> importers) { key.admit(importers); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(OpenKey& key) { key.admit(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(OpenKey& key) { key.admit(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(OpenKey& key) { key.admit(1234); }
+#ifdef DEVSHARE_BAD
+void mistake_5(OpenKey& key) { key.admit(1234); }
 #endif

@@ -2,7 +2,7 @@
 // Two arguments of one call never change places: each pair of kinds, the size too, is two types (B097). Every other
 // pair in every other call is in test/unit/core_classes.cpp.
 // expect(gcc): cannot convert|could not convert|no matching function|invalid initialization of reference
-// expect(clang): no matching function|no viable conversion
+// expect(clang): no matching (member )?function|no viable conversion|could not bind
 #include <devshare/devshare.hpp>
 
 using namespace devshare;
@@ -12,25 +12,27 @@ auto right(const Device& device, const ReceivedTicket& ticket) {
   return DeviceMemory::allocate(device, 64);
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const Device& device) { static_cast<void>(DeviceMemory::allocate(64, device)); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const Device& device) { static_cast<void>(DeviceMemory::allocate(64, device)); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const Device& device, const ReceivedTicket& ticket) { static_cast<void>(ImportedMapping::open(device, ticket)); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const Device& device, const ReceivedTicket& ticket) {
+  static_cast<void>(ImportedMapping::open(device, ticket));
+}
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(const Device& device, DeviceSpan<std::byte> block) {
+#ifdef DEVSHARE_BAD
+void mistake_3(const Device& device, DeviceSpan<std::byte> block) {
   static_cast<void>(UnownedMemory::promise_outlives(block, device));
 }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(SharedMemoryKey<>& key, BarePid importer) { static_cast<void>(key.admit(Slice{}, importer)); }
+#ifdef DEVSHARE_BAD
+void mistake_4(SharedMemoryKey<>& key, BarePid importer) { static_cast<void>(key.admit(Slice{}, importer)); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(const Device& device) { static_cast<void>(DeviceMemory::allocate(device, Placement{}, 64)); }
+#ifdef DEVSHARE_BAD
+void mistake_5(const Device& device) { static_cast<void>(DeviceMemory::allocate(device, Placement{}, 64)); }
 #endif
-#if DEVSHARE_BAD == 6
-void wrong(const Device& device, PeerAccess access, const ReceivedTicket& ticket) {
+#ifdef DEVSHARE_BAD
+void mistake_6(const Device& device, PeerAccess access, const ReceivedTicket& ticket) {
   static_cast<void>(ImportedMapping::open(ticket, std::move(access), device));
 }
 #endif

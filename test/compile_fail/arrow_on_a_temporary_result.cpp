@@ -10,12 +10,12 @@ Result<std::size_t> right(const Device& device) {
   return memory.bytes().size();
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(const Device& device) { return DeviceMemory::allocate(device, 64)->bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_1(const Device& device) { return DeviceMemory::allocate(device, 64)->bytes(); }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(Result<DeviceMemory>& result) { return std::move(result)->bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_2(Result<DeviceMemory>& result) { return std::move(result)->bytes(); }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(DeviceMemory memory, BarePid importer) { return export_key(std::move(memory))->admit(importer); }
+#ifdef DEVSHARE_BAD
+auto mistake_3(DeviceMemory memory, BarePid importer) { return export_key(std::move(memory))->admit(importer); }
 #endif

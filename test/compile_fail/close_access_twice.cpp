@@ -9,14 +9,14 @@ using namespace devshare;
 
 auto right(PeerAccess access) { return std::move(access).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(PeerAccess access) {
+#ifdef DEVSHARE_BAD
+void mistake_1(PeerAccess access) {
   static_cast<void>(std::move(access).close());
   static_cast<void>(std::move(access).close());
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<PeerAccess> result) {
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<PeerAccess> result) {
   PeerAccess access = *std::move(result);
   static_cast<void>(std::move(access).close());
   static_cast<void>(std::move(access).close());

@@ -15,13 +15,13 @@ Result<void> right(const ReceivedTicket& ticket, const Device& device) {
   return {};
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(ImportedMapping mapping) {
+#ifdef DEVSHARE_BAD
+void mistake_1(ImportedMapping mapping) {
   for (int round = 0; round < 3; ++round) static_cast<void>(std::move(mapping).close());
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(ImportedMapping mapping, bool& more) {
+#ifdef DEVSHARE_BAD
+void mistake_2(ImportedMapping mapping, bool& more) {
   while (more) static_cast<void>(std::move(mapping).close());
 }
 #endif

@@ -9,14 +9,14 @@ using namespace devshare;
 
 auto right(SharedMemoryKey<> key) { return std::move(key).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(SharedMemoryKey<> key) {
+#ifdef DEVSHARE_BAD
+void mistake_1(SharedMemoryKey<> key) {
   static_cast<void>(std::move(key).close());
   static_cast<void>(std::move(key).close());
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<SharedMemoryKey<>> result) {
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<SharedMemoryKey<>> result) {
   SharedMemoryKey<> key = *std::move(result);
   static_cast<void>(std::move(key).close());
   static_cast<void>(std::move(key).close());

@@ -9,14 +9,14 @@ using namespace devshare;
 
 auto right(ImportedMapping mapping) { return std::move(mapping).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(ImportedMapping mapping) {
+#ifdef DEVSHARE_BAD
+void mistake_1(ImportedMapping mapping) {
   static_cast<void>(std::move(mapping).close());
   static_cast<void>(std::move(mapping).close());
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<ImportedMapping> result) {
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<ImportedMapping> result) {
   ImportedMapping mapping = *std::move(result);
   static_cast<void>(std::move(mapping).close());
   static_cast<void>(std::move(mapping).close());

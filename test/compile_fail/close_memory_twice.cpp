@@ -9,14 +9,14 @@ using namespace devshare;
 
 auto right(DeviceMemory memory) { return std::move(memory).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+void mistake_1(DeviceMemory memory) {
   static_cast<void>(std::move(memory).close());
   static_cast<void>(std::move(memory).close());
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<DeviceMemory> result) {
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<DeviceMemory> result) {
   DeviceMemory memory = *std::move(result);
   static_cast<void>(std::move(memory).close());
   static_cast<void>(std::move(memory).close());

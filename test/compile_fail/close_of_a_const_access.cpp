@@ -11,18 +11,18 @@ auto right(Result<PeerAccess> result) {
   return std::move(access).close();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const PeerAccess& access) { access.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const PeerAccess& access) { access.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const PeerAccess& access) { std::move(access).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const PeerAccess& access) { std::move(access).close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<PeerAccess>& result) { (*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<PeerAccess>& result) { (*result).close(); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(Result<PeerAccess>& result) { std::move(*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(Result<PeerAccess>& result) { std::move(*result).close(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(Result<PeerAccess>& result) { result.value().close(); }
+#ifdef DEVSHARE_BAD
+void mistake_5(Result<PeerAccess>& result) { result.value().close(); }
 #endif

@@ -11,18 +11,18 @@ auto right(Result<SharedMemoryKey<>> result) {
   return std::move(key).close();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const SharedMemoryKey<>& key) { key.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const SharedMemoryKey<>& key) { key.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const SharedMemoryKey<>& key) { std::move(key).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const SharedMemoryKey<>& key) { std::move(key).close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<SharedMemoryKey<>>& result) { (*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<SharedMemoryKey<>>& result) { (*result).close(); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(Result<SharedMemoryKey<>>& result) { std::move(*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(Result<SharedMemoryKey<>>& result) { std::move(*result).close(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(Result<SharedMemoryKey<>>& result) { result.value().close(); }
+#ifdef DEVSHARE_BAD
+void mistake_5(Result<SharedMemoryKey<>>& result) { result.value().close(); }
 #endif

@@ -11,18 +11,18 @@ auto right(Result<ImportedMapping> result) {
   return std::move(mapping).close();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const ImportedMapping& mapping) { mapping.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const ImportedMapping& mapping) { mapping.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const ImportedMapping& mapping) { std::move(mapping).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const ImportedMapping& mapping) { std::move(mapping).close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<ImportedMapping>& result) { (*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<ImportedMapping>& result) { (*result).close(); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(Result<ImportedMapping>& result) { std::move(*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(Result<ImportedMapping>& result) { std::move(*result).close(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(Result<ImportedMapping>& result) { result.value().close(); }
+#ifdef DEVSHARE_BAD
+void mistake_5(Result<ImportedMapping>& result) { result.value().close(); }
 #endif

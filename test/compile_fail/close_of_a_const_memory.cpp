@@ -11,18 +11,18 @@ auto right(Result<DeviceMemory> result) {
   return std::move(memory).close();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const DeviceMemory& memory) { memory.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const DeviceMemory& memory) { memory.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const DeviceMemory& memory) { std::move(memory).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const DeviceMemory& memory) { std::move(memory).close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<DeviceMemory>& result) { (*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<DeviceMemory>& result) { (*result).close(); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(Result<DeviceMemory>& result) { std::move(*result).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(Result<DeviceMemory>& result) { std::move(*result).close(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(Result<DeviceMemory>& result) { result.value().close(); }
+#ifdef DEVSHARE_BAD
+void mistake_5(Result<DeviceMemory>& result) { result.value().close(); }
 #endif

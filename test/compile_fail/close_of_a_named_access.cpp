@@ -7,12 +7,12 @@ using namespace devshare;
 
 auto right(PeerAccess access) { return std::move(access).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(PeerAccess access) { access.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(PeerAccess access) { access.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(PeerAccess& access) { access.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(PeerAccess& access) { access.close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<PeerAccess>& result) { result->close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<PeerAccess>& result) { result->close(); }
 #endif

@@ -7,12 +7,12 @@ using namespace devshare;
 
 auto right(SharedMemoryKey<> key) { return std::move(key).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(SharedMemoryKey<> key) { key.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(SharedMemoryKey<> key) { key.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(SharedMemoryKey<>& key) { key.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(SharedMemoryKey<>& key) { key.close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<SharedMemoryKey<>>& result) { result->close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<SharedMemoryKey<>>& result) { result->close(); }
 #endif

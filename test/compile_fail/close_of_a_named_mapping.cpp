@@ -7,12 +7,12 @@ using namespace devshare;
 
 auto right(ImportedMapping mapping) { return std::move(mapping).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(ImportedMapping mapping) { mapping.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(ImportedMapping mapping) { mapping.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(ImportedMapping& mapping) { mapping.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(ImportedMapping& mapping) { mapping.close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<ImportedMapping>& result) { result->close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<ImportedMapping>& result) { result->close(); }
 #endif

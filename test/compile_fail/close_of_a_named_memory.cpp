@@ -7,12 +7,12 @@ using namespace devshare;
 
 auto right(DeviceMemory memory) { return std::move(memory).close(); }
 
-#if DEVSHARE_BAD == 1
-void wrong(DeviceMemory memory) { memory.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(DeviceMemory memory) { memory.close(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(DeviceMemory& memory) { memory.close(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(DeviceMemory& memory) { memory.close(); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<DeviceMemory>& result) { result->close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<DeviceMemory>& result) { result->close(); }
 #endif

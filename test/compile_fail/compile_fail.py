@@ -8,11 +8,11 @@ A case is one source file. Its comments say what is expected:
     // expect(all): what the compiler says itself      (a regular expression; also gcc, clang, clang-tidy; repeatable)
     // only: clang                                     (where nobody else can see it)
 
-What stands between `#ifdef DEVSHARE_BAD` and `#endif` is the mistake; without it the file must compile. Several mistakes
-of one kind stand each in an `#if DEVSHARE_BAD == 1` of its number and are looked at one by one. The good half is built
-as an ordinary target, so that compile_commands.json holds its flags; this program runs that command again with
--fsyntax-only, as it is and with the macro. The bad half must fail, and every expected message must be in what the
-compiler prints: an error of another kind is a failed case.
+What stands between `#ifdef DEVSHARE_BAD` and `#endif` is the mistake; without it the file must compile. There may be
+several, each for itself: an error at a line of each is wanted, and every expected message must be in what the compiler
+prints there. An error of another kind, or elsewhere, is a failed case. The good half is built as an ordinary target, so
+that compile_commands.json holds its flags; this program runs that command again with -fsyntax-only, as it is and with
+the macro.
 
 A control, `// control: VERDICT`, is a file on which this program must come to another verdict than "refused"; it proves
 that the others can fail.
@@ -43,7 +43,7 @@ TOOLS = ("gcc", "clang", "clang-tidy")
 class Case:
     source: Path
     expected: dict = field(default_factory=dict)  # tool -> regular expressions
-    mistakes: list = field(default_factory=lambda: [1])
+    mistakes: list = field(default_factory=list)  # the lines of each: a range
     tools: tuple = ("gcc", "clang")
     control: str = ""
 
@@ -51,9 +51,9 @@ class Case:
     def name(self):
         return self.source.stem
 
-    def name_of(self, tool, mistake):
-        number = f", mistake {mistake}" if len(self.mistakes) > 1 else ""
-        return f"{self.name}{number} ({tool})"
+    def name_of(self, tool, number):
+        which = f", mistake {number + 1}" if len(self.mistakes) > 1 else ""
+        return f"{self.name}{which} ({tool})"
 
 
 def pattern_of_reason(words):
@@ -62,7 +62,7 @@ def pattern_of_reason(words):
 
 
 def read_case(source):
-    case = Case(Path(source))
+    case = Case(Path(source).resolve())
     text = case.source.read_text()
     for tool, pattern in re.findall(r"^// expect\(([a-z-]+)\): (.+)$", text, re.M):
         for each in ("gcc", "clang") if tool == "all" else (tool,):
@@ -70,9 +70,6 @@ def read_case(source):
     for words in re.findall(r"^// reason: (.+)$", text, re.M):
         for each in ("gcc", "clang"):
             case.expected.setdefault(each, []).append(pattern_of_reason(words.strip()))
-    numbers = sorted({int(number) for number in re.findall(r"^#(?:el)?if DEVSHARE_BAD == (\d+)$", text, re.M)})
-    if numbers:
-        case.mistakes = numbers
     only = re.search(r"^// only: ([a-z-]+)$", text, re.M)
     if only:
         case.tools = (only.group(1),)
@@ -83,7 +80,10 @@ def read_case(source):
             sys.exit(f"{case.source}: no such tool: {tool}")
         if not case.expected.get(tool):
             sys.exit(f"{case.source}: says nothing of what {tool} prints")
-    if not re.search(r"^#if.*\bDEVSHARE_BAD\b", text, re.M):
+    for half in re.finditer(r"^#ifdef DEVSHARE_BAD$.*?^#endif$", text, re.M | re.S):
+        first = text.count("\n", 0, half.start()) + 1
+        case.mistakes.append(range(first, first + half.group().count("\n") + 1))
+    if not case.mistakes:
         sys.exit(f"{case.source}: has no bad half")
     return case
 
@@ -112,10 +112,10 @@ def commands_by_source(database):
     return found
 
 
-def run_tool(tool, program, command, source, mistake=None):
-    """(exit status, everything it printed) of a look at a source, as it is or with a mistake"""
+def run_tool(tool, program, command, source, bad):
+    """(exit status, everything it printed) of a look at a source, without its mistakes or with them"""
     directory, arguments = command
-    arguments = arguments + ["-DDEVSHARE_CHECK"] + ([f"-DDEVSHARE_BAD={mistake}"] if mistake else [])
+    arguments = arguments + ["-DDEVSHARE_UNDER_HARNESS"] + (["-DDEVSHARE_BAD"] if bad else [])
     if tool == "clang-tidy":
         check = "bugprone-use-after-move"
         line = [program, f"--checks=-*,{check}", f"--warnings-as-errors={check}", "--quiet", str(source), "--"]
@@ -128,20 +128,36 @@ def run_tool(tool, program, command, source, mistake=None):
     return done.returncode, done.stdout + done.stderr
 
 
-def judge_good(case, tool, program, command):
-    """(verdict, what was printed): BROKEN, or nothing to object to"""
-    status, text = run_tool(tool, program, command, case.source)
-    return (BROKEN if status != 0 else None), text
+def printed_by_line(source, text):
+    """line of the source -> what was printed of errors there; an error in a header belongs to the line that led to it"""
+    found = {}
+    line = None
+    for words in text.splitlines():
+        place = re.match(re.escape(str(source)) + r":(\d+):\d+: +(?:fatal )?(?:error|required from here)", words)
+        if place:
+            line = int(place.group(1))
+        if line is not None:
+            found.setdefault(line, []).append(words)
+    return {line: "\n".join(words) for line, words in found.items()}
 
 
-def judge_mistake(case, tool, program, command, mistake):
-    """(verdict, what was printed)"""
-    status, text = run_tool(tool, program, command, case.source, mistake)
-    if status == 0:
-        return COMPILES, text
-    if "fatal error" in text or not all(re.search(pattern, text) for pattern in case.expected[tool]):
-        return OTHER_WORDS, text
-    return REFUSED, text
+def judge(case, tool, program, command):
+    """for each mistake: (verdict, what was printed)"""
+    status, text = run_tool(tool, program, command, case.source, bad=False)
+    if status != 0:
+        return [(BROKEN, text)] * len(case.mistakes)
+    status, text = run_tool(tool, program, command, case.source, bad=True)
+    by_line = printed_by_line(case.source, text)
+    verdicts = []
+    for lines in case.mistakes:
+        here = "\n".join(words for line, words in by_line.items() if line in lines)
+        if status == 0 or (not here and by_line):
+            verdicts.append((COMPILES, text))
+        elif all(re.search(pattern, here) for pattern in case.expected[tool]):
+            verdicts.append((REFUSED, here))
+        else:
+            verdicts.append((OTHER_WORDS, here or text))
+    return verdicts
 
 
 def main():
@@ -170,27 +186,27 @@ def main():
             command = commands.get(case.source.resolve())
             for tool in case.tools:
                 if command is None:
-                    results.failed(case.name_of(tool, case.mistakes[0]), "no target builds its good half")
+                    results.failed(case.name_of(tool, 0), "no target builds its good half")
                 elif not programs[tool]:
-                    results.skipped(case.name_of(tool, case.mistakes[0]), f"no {tool} here")
+                    results.skipped(case.name_of(tool, 0), f"no {tool} here")
                 else:
-                    good = pool.submit(judge_good, case, tool, programs[tool], command)
-                    for mistake in case.mistakes:
-                        bad = pool.submit(judge_mistake, case, tool, programs[tool], command, mistake)
-                        running.append((case, tool, mistake, good, bad))
-        for case, tool, mistake, good, bad in running:
-            verdict, text = good.result()
-            if verdict is None:
-                verdict, text = bad.result()
-            wanted = case.control or REFUSED
-            name = case.name_of(tool, mistake)
-            if options.show:
-                print(text)
-            if verdict == wanted:
-                results.passed(name)
-            else:
-                expected = "\n".join(case.expected[tool])
-                results.failed(name, f"{verdict}; wanted: {wanted}\nexpected words:\n{expected}\nprinted:\n{text[:4000]}")
+                    running.append((case, tool, pool.submit(judge, case, tool, programs[tool], command)))
+        for case, tool, future in running:
+            verdicts = future.result()
+            if case.control:  # one look that ends as the control says is what it is for
+                verdicts = [next((v for v in verdicts if v[0] == case.control), verdicts[0])]
+            for number, (verdict, text) in enumerate(verdicts):
+                name = f"{case.name} ({tool})" if case.control else case.name_of(tool, number)
+                wanted = case.control or REFUSED
+                if options.show:
+                    print(text)
+                if verdict == wanted:
+                    results.passed(name)
+                else:
+                    expected = "\n".join(case.expected[tool])
+                    results.failed(
+                        name, f"{verdict}; wanted: {wanted}\nexpected words:\n{expected}\nprinted:\n{text[:4000]}"
+                    )
     results.finish()
 
 

@@ -3,7 +3,7 @@
 // control: the good half does not compile
 // expect(all): undeclared|not declared
 int number = 1;
-#ifdef DEVSHARE_CHECK
+#ifdef DEVSHARE_UNDER_HARNESS
 int mistake = undeclared;
 #endif
 #ifdef DEVSHARE_BAD

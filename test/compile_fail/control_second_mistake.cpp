@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two mistakes, each with its number, seen one by one.
-// reason: no numbers here
-struct Words {
-  template <class T>
-  void take(T) = delete;  // no numbers here
-};
-#if DEVSHARE_BAD == 1
-void mistake(Words words) { words.take(1); }
+// Two mistakes, one of which compiles: the other's error does not stand for it.
+// control: the bad half compiles
+// expect(all): undeclared
+int number = 1;
+#ifdef DEVSHARE_BAD
+int no_mistake = 2;
 #endif
-#if DEVSHARE_BAD == 2
-void mistake(Words words) { words.take(2.0); }
+#ifdef DEVSHARE_BAD
+int mistake = undeclared;
 #endif

@@ -11,16 +11,18 @@ auto right(const Device& device, DeviceSpan<std::byte> to, const std::vector<flo
   return copy_to_device(device, to.as<float>(), from);
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(const Device& device, DeviceSpan<std::byte> to, const std::vector<float>& from) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(const Device& device, DeviceSpan<std::byte> to, const std::vector<float>& from) {
   return copy_to_device(device, to, from);
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(const Device& device, DeviceSpan<std::byte> to, DeviceSpan<std::byte> from) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(const Device& device, DeviceSpan<std::byte> to, DeviceSpan<std::byte> from) {
   return copy_to_device(device, to, from);
 }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(const Device& device, DeviceSpan<std::byte> to, const void* from) { return copy_to_device(device, to, from); }
+#ifdef DEVSHARE_BAD
+auto mistake_3(const Device& device, DeviceSpan<std::byte> to, const void* from) {
+  return copy_to_device(device, to, from);
+}
 #endif

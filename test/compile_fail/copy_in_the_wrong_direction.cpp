@@ -12,18 +12,18 @@ auto right(const Device& device, std::vector<float>& host, DeviceSpan<float> mem
   return copy_to_host(device, host, memory);
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(const Device& device, std::vector<float>& host, DeviceSpan<float> memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(const Device& device, std::vector<float>& host, DeviceSpan<float> memory) {
   return copy_to_device(device, host, memory);
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(const Device& device, std::vector<float>& host, DeviceSpan<float> memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(const Device& device, std::vector<float>& host, DeviceSpan<float> memory) {
   return copy_to_host(device, memory, host);
 }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(const Device& device, std::vector<float>& host, DeviceSpan<float> memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_3(const Device& device, std::vector<float>& host, DeviceSpan<float> memory) {
   return copy_on_device(device, host, memory);
 }
 #endif

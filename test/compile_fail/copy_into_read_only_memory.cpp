@@ -3,6 +3,7 @@
 // reason: the device memory is read-only
 #include <devshare/copy.hpp>
 #include <devshare/imported.hpp>
+#include <devshare/memory.hpp>
 
 #include <array>
 
@@ -13,14 +14,14 @@ auto right(const Device& device, const ImportedConstMapping& mapping) {
   return copy_to_host(device, bytes, mapping.bytes().first(16));
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(const Device& device, const ImportedConstMapping& mapping) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(const Device& device, const ImportedConstMapping& mapping) {
   const std::array<std::byte, 16> bytes{};
   return copy_to_device(device, mapping.bytes(), bytes);
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(const Device& device, const ImportedConstMapping& mapping, DeviceMemory& memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(const Device& device, const ImportedConstMapping& mapping, DeviceMemory& memory) {
   return copy_on_device(device, mapping.bytes(), memory.bytes());
 }
 #endif

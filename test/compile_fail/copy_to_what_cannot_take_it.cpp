@@ -11,24 +11,28 @@ auto right(const Device& device, std::vector<float>& to, DeviceSpan<const std::b
   return copy_to_host(device, to, from.as<const float>());
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(const Device& device, const std::vector<float>& to, DeviceSpan<float> from) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(const Device& device, const std::vector<float>& to, DeviceSpan<float> from) {
   return copy_to_host(device, to, from);
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(const Device& device, std::span<const float> to, DeviceSpan<float> from) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(const Device& device, std::span<const float> to, DeviceSpan<float> from) {
   return copy_to_host(device, to, from);
 }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(const Device& device, std::vector<int>& to, DeviceSpan<float> from) { return copy_to_host(device, to, from); }
+#ifdef DEVSHARE_BAD
+auto mistake_3(const Device& device, std::vector<int>& to, DeviceSpan<float> from) {
+  return copy_to_host(device, to, from);
+}
 #endif
-#if DEVSHARE_BAD == 4
-auto wrong(const Device& device, DeviceSpan<float> from) {
+#ifdef DEVSHARE_BAD
+auto mistake_4(const Device& device, DeviceSpan<float> from) {
   return copy_to_host(device, std::vector<float>(4), from);
 }
 #endif
-#if DEVSHARE_BAD == 5
-auto wrong(const Device& device, DeviceSpan<float> to, DeviceSpan<float> from) { return copy_to_host(device, to, from); }
+#ifdef DEVSHARE_BAD
+auto mistake_5(const Device& device, DeviceSpan<float> to, DeviceSpan<float> from) {
+  return copy_to_host(device, to, from);
+}
 #endif

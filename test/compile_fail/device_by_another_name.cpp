@@ -7,15 +7,15 @@ using namespace devshare;
 
 Result<Device> right(const Runtime& runtime) { return runtime.device(DeviceId{0}); }
 
-#if DEVSHARE_BAD == 1
-void wrong(const Runtime& runtime) { static_cast<void>(runtime.device(0)); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const Runtime& runtime) { static_cast<void>(runtime.device(0)); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const Runtime& runtime) { static_cast<void>(runtime.device(0u)); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const Runtime& runtime) { static_cast<void>(runtime.device(0u)); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(const Runtime& runtime, BarePid pid) { static_cast<void>(runtime.device(pid)); }
+#ifdef DEVSHARE_BAD
+void mistake_3(const Runtime& runtime, BarePid pid) { static_cast<void>(runtime.device(pid)); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(const Runtime& runtime, const Device& device) { static_cast<void>(runtime.device(device)); }
+#ifdef DEVSHARE_BAD
+void mistake_4(const Runtime& runtime, const Device& device) { static_cast<void>(runtime.device(device)); }
 #endif

@@ -8,12 +8,12 @@ using namespace devshare;
 
 DeviceId right() { return DeviceId{1}; }
 
-#if DEVSHARE_BAD == 1
-DeviceId wrong() { return 1; }
+#ifdef DEVSHARE_BAD
+DeviceId mistake_1() { return 1; }
 #endif
-#if DEVSHARE_BAD == 2
-int wrong(DeviceId id) { return id; }
+#ifdef DEVSHARE_BAD
+int mistake_2(DeviceId id) { return id; }
 #endif
-#if DEVSHARE_BAD == 3
-std::int32_t wrong(const Device& device) { return device.id(); }
+#ifdef DEVSHARE_BAD
+std::int32_t mistake_3(const Device& device) { return device.id(); }
 #endif

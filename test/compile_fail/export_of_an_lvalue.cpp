@@ -7,15 +7,15 @@ using namespace devshare;
 
 auto right(DeviceMemory memory) { return export_key(std::move(memory)); }
 
-#if DEVSHARE_BAD == 1
-void wrong(DeviceMemory& memory) { export_key(memory); }
+#ifdef DEVSHARE_BAD
+void mistake_1(DeviceMemory& memory) { export_key(memory); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const DeviceMemory& memory) { export_key(memory); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const DeviceMemory& memory) { export_key(memory); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(DeviceMemory& memory) { export_key_unrestricted(memory); }
+#ifdef DEVSHARE_BAD
+void mistake_3(DeviceMemory& memory) { export_key_unrestricted(memory); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(UnownedMemory memory) { export_key(memory); }
+#ifdef DEVSHARE_BAD
+void mistake_4(UnownedMemory memory) { export_key(memory); }
 #endif

@@ -21,33 +21,33 @@ struct Other {
   DeviceMemory memory;
 };
 
-#if DEVSHARE_BAD == 1
-void wrong(ImportedMapping mapping) { export_key(std::move(mapping)); }
+#ifdef DEVSHARE_BAD
+void mistake_1(ImportedMapping mapping) { export_key(std::move(mapping)); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(ImportedConstMapping mapping) { export_key_unrestricted(std::move(mapping)); }
+#ifdef DEVSHARE_BAD
+void mistake_2(ImportedConstMapping mapping) { export_key_unrestricted(std::move(mapping)); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(DeviceMemory& memory) { export_key(memory.bytes()); }
+#ifdef DEVSHARE_BAD
+void mistake_3(DeviceMemory& memory) { export_key(memory.bytes()); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(DeviceMemory& memory) { export_key(memory.bytes().data()); }
+#ifdef DEVSHARE_BAD
+void mistake_4(DeviceMemory& memory) { export_key(memory.bytes().data()); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(SharedMemoryKey<> key) { export_key(std::move(key)); }
+#ifdef DEVSHARE_BAD
+void mistake_5(SharedMemoryKey<> key) { export_key(std::move(key)); }
 #endif
-#if DEVSHARE_BAD == 6
-void wrong(Result<DeviceMemory> result) { export_key(std::move(result)); }
+#ifdef DEVSHARE_BAD
+void mistake_6(Result<DeviceMemory> result) { export_key(std::move(result)); }
 #endif
-#if DEVSHARE_BAD == 7
-void wrong(const DeviceMemory memory) { export_key(std::move(memory)); }
+#ifdef DEVSHARE_BAD
+void mistake_7(const DeviceMemory memory) { export_key(std::move(memory)); }
 #endif
-#if DEVSHARE_BAD == 8
-void wrong(Other other) { export_key(std::move(other)); }
+#ifdef DEVSHARE_BAD
+void mistake_8(Other other) { export_key(std::move(other)); }
 #endif
-#if DEVSHARE_BAD == 9
-void wrong(std::vector<int> numbers) { export_key(std::move(numbers)); }
+#ifdef DEVSHARE_BAD
+void mistake_9(std::vector<int> numbers) { export_key(std::move(numbers)); }
 #endif
-#if DEVSHARE_BAD == 10
-void wrong() { export_key(7); }
+#ifdef DEVSHARE_BAD
+void mistake_10() { export_key(7); }
 #endif

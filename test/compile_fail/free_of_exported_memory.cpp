@@ -13,14 +13,14 @@ Result<void> right(DeviceMemory memory) {
   return std::move(back).close();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+void mistake_1(DeviceMemory memory) {
   auto key = export_key(std::move(memory));
   static_cast<void>(std::move(memory).close());
 }
 #endif
-#if DEVSHARE_BAD == 2
-Result<void> wrong(const Device& device) {
+#ifdef DEVSHARE_BAD
+Result<void> mistake_2(const Device& device) {
   DEVSHARE_TRY(memory, DeviceMemory::allocate(device, 64));
   DEVSHARE_TRY(key, export_key_unrestricted(std::move(memory)));
   return std::move(memory).close();

@@ -11,14 +11,14 @@ auto right(const ReceivedTicket& ticket, const Device& device, PeerAccess access
   return ImportedMapping::open(ticket, device, std::move(access));
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const ReceivedTicket& ticket, const Device& device, PeerAccess access) {
+#ifdef DEVSHARE_BAD
+void mistake_1(const ReceivedTicket& ticket, const Device& device, PeerAccess access) {
   auto mapping = ImportedMapping::open(ticket, device, std::move(access));
   auto other = ImportedMapping::open(ticket, device, std::move(access));
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const ReceivedTicket& ticket, const Device& device, PeerAccess access) {
+#ifdef DEVSHARE_BAD
+void mistake_2(const ReceivedTicket& ticket, const Device& device, PeerAccess access) {
   static_cast<void>(std::move(access).close());
   auto mapping = ImportedConstMapping::open(ticket, device, std::move(access));
 }

@@ -10,18 +10,18 @@ struct Header {
 };
 Header* right(DevicePtr<Header> pointer) { return pointer.address(); }
 
-#if DEVSHARE_BAD == 1
-auto wrong(DevicePtr<int> pointer) { return *pointer; }
+#ifdef DEVSHARE_BAD
+auto mistake_1(DevicePtr<int> pointer) { return *pointer; }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(DevicePtr<int> pointer) { return pointer[1]; }
+#ifdef DEVSHARE_BAD
+auto mistake_2(DevicePtr<int> pointer) { return pointer[1]; }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(DevicePtr<Header> pointer) { return pointer->length; }
+#ifdef DEVSHARE_BAD
+auto mistake_3(DevicePtr<Header> pointer) { return pointer->length; }
 #endif
-#if DEVSHARE_BAD == 4
-auto wrong(DeviceSpan<int> span) { return span[1]; }
+#ifdef DEVSHARE_BAD
+auto mistake_4(DeviceSpan<int> span) { return span[1]; }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(DeviceSpan<std::byte> span) { span[0] = std::byte{1}; }
+#ifdef DEVSHARE_BAD
+void mistake_5(DeviceSpan<std::byte> span) { span[0] = std::byte{1}; }
 #endif

@@ -8,18 +8,18 @@ using namespace devshare;
 
 DeviceMemory right(Result<DeviceMemory> result) { return *std::move(result); }
 
-#if DEVSHARE_BAD == 1
-void wrong(Result<DeviceMemory> result) { *std::move(result); }
+#ifdef DEVSHARE_BAD
+void mistake_1(Result<DeviceMemory> result) { *std::move(result); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<SharedMemoryKey<>> result) { *std::move(result); }
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<SharedMemoryKey<>> result) { *std::move(result); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(Result<ImportedMapping> result) { std::move(result).value(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(Result<ImportedMapping> result) { std::move(result).value(); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(Result<PeerAccess> result) { std::move(result).value(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(Result<PeerAccess> result) { std::move(result).value(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(Refused<DeviceMemory> refused) { std::move(refused).take_back(); }
+#ifdef DEVSHARE_BAD
+void mistake_5(Refused<DeviceMemory> refused) { std::move(refused).take_back(); }
 #endif

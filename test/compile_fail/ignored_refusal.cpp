@@ -9,10 +9,10 @@ DeviceMemory right(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) {
   return std::move(result).error().take_back();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) { std::move(result).error(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) { std::move(result).error(); }
 #endif
-#if DEVSHARE_BAD == 2
+#ifdef DEVSHARE_BAD
 Refused<DeviceMemory> made();
-void wrong() { made(); }
+void mistake_2() { made(); }
 #endif

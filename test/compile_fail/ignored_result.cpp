@@ -13,38 +13,38 @@ Result<void> right(const Device& device, DeviceMemory& memory, const std::array<
   return {};
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const Device& device) { DeviceMemory::allocate(device, 64); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const Device& device) { DeviceMemory::allocate(device, 64); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const Device& device, DeviceMemory& memory, const std::array<std::byte, 16>& bytes) {
+#ifdef DEVSHARE_BAD
+void mistake_2(const Device& device, DeviceMemory& memory, const std::array<std::byte, 16>& bytes) {
   copy_to_device(device, memory.bytes(), bytes);
 }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(DeviceMemory memory) { std::move(memory).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(DeviceMemory memory) { std::move(memory).close(); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(SharedMemoryKey<> key) { std::move(key).close(); }
+#ifdef DEVSHARE_BAD
+void mistake_4(SharedMemoryKey<> key) { std::move(key).close(); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(SharedMemoryKey<>& key, BarePid importer) { key.admit(importer); }
+#ifdef DEVSHARE_BAD
+void mistake_5(SharedMemoryKey<>& key, BarePid importer) { key.admit(importer); }
 #endif
-#if DEVSHARE_BAD == 6
-void wrong(DeviceMemory memory) { export_key(std::move(memory)); }
+#ifdef DEVSHARE_BAD
+void mistake_6(DeviceMemory memory) { export_key(std::move(memory)); }
 #endif
-#if DEVSHARE_BAD == 7
-void wrong(const ReceivedTicket& ticket, const Device& device) { ImportedMapping::open(ticket, device); }
+#ifdef DEVSHARE_BAD
+void mistake_7(const ReceivedTicket& ticket, const Device& device) { ImportedMapping::open(ticket, device); }
 #endif
-#if DEVSHARE_BAD == 8
-void wrong(const ImportedMapping& mapping) { mapping.check(); }
+#ifdef DEVSHARE_BAD
+void mistake_8(const ImportedMapping& mapping) { mapping.check(); }
 #endif
-#if DEVSHARE_BAD == 9
-void wrong(const Device& device) { device.make_current(); }
+#ifdef DEVSHARE_BAD
+void mistake_9(const Device& device) { device.make_current(); }
 #endif
-#if DEVSHARE_BAD == 10
-void wrong() { Runtime::open(); }
+#ifdef DEVSHARE_BAD
+void mistake_10() { Runtime::open(); }
 #endif
-#if DEVSHARE_BAD == 11
-void wrong(const Runtime& runtime) { runtime.finalize(); }
+#ifdef DEVSHARE_BAD
+void mistake_11(const Runtime& runtime) { runtime.finalize(); }
 #endif

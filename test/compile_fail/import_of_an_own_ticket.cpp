@@ -10,23 +10,23 @@ Result<ImportedMapping> right(std::span<const std::byte> message, const Device& 
   return ImportedMapping::open(ticket, device);
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(const KeyTicket& ticket) { static_cast<void>(ReceivedTicket::decode(ticket)); }
+#ifdef DEVSHARE_BAD
+void mistake_1(const KeyTicket& ticket) { static_cast<void>(ReceivedTicket::decode(ticket)); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const KeyTicket& ticket) { static_cast<void>(ReceivedTicket::decode(ticket.bytes())); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const KeyTicket& ticket) { static_cast<void>(ReceivedTicket::decode(ticket.bytes())); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(const KeyTicket& ticket, const Device& device) { ImportedMapping::open(ticket, device); }
+#ifdef DEVSHARE_BAD
+void mistake_3(const KeyTicket& ticket, const Device& device) { ImportedMapping::open(ticket, device); }
 #endif
-#if DEVSHARE_BAD == 4
-void wrong(const KeyTicket& ticket, const Device& device) { ImportedMapping::open(ticket.bytes(), device); }
+#ifdef DEVSHARE_BAD
+void mistake_4(const KeyTicket& ticket, const Device& device) { ImportedMapping::open(ticket.bytes(), device); }
 #endif
-#if DEVSHARE_BAD == 5
-void wrong(const KeyTicket& ticket, const Device& device) { ImportedConstMapping::open(ticket, device); }
+#ifdef DEVSHARE_BAD
+void mistake_5(const KeyTicket& ticket, const Device& device) { ImportedConstMapping::open(ticket, device); }
 #endif
-#if DEVSHARE_BAD == 6
-void wrong(const KeyTicket& ticket, const Device& device, PeerAccess access) {
+#ifdef DEVSHARE_BAD
+void mistake_6(const KeyTicket& ticket, const Device& device, PeerAccess access) {
   ImportedMapping::open(ticket, device, std::move(access));
 }
 #endif

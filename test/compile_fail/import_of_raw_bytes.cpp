@@ -12,11 +12,11 @@ Result<ImportedMapping> right(std::span<const std::byte> message, const Device& 
   return ImportedMapping::open(ticket, device);
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(std::span<const std::byte> message, const Device& device) { ImportedMapping::open(message, device); }
+#ifdef DEVSHARE_BAD
+void mistake_1(std::span<const std::byte> message, const Device& device) { ImportedMapping::open(message, device); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const std::array<std::byte, ticket_size>& message, const Device& device, PeerAccess access) {
+#ifdef DEVSHARE_BAD
+void mistake_2(const std::array<std::byte, ticket_size>& message, const Device& device, PeerAccess access) {
   ImportedMapping::open(message, device, std::move(access));
 }
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a temporary lends is gone with the end of the line.
 // only: clang
-// expect(clang): temporary .* will be destroyed at the end of the full-expression \[-Werror,-Wdangling\]
+// expect(clang): temporary .* will be destroyed at the end .*\[-Werror,-Wdangling\]
 #include <devshare/exported.hpp>
 #include <devshare/ticket.hpp>
 
@@ -16,20 +16,20 @@ Errc right_too(const Device& device) {
   return error.kind();
 }
 
-#if DEVSHARE_BAD == 1
-Errc wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+Errc mistake_1(DeviceMemory memory) {
   const Error& error = export_key(std::move(memory)).error().error();
   return error.kind();
 }
 #endif
-#if DEVSHARE_BAD == 2
-std::byte wrong(SharedMemoryKey<>& key, BarePid importer) {
+#ifdef DEVSHARE_BAD
+std::byte mistake_2(SharedMemoryKey<>& key, BarePid importer) {
   const std::byte* bytes = (*key.admit(importer)).bytes().data();
   return bytes[0];
 }
 #endif
-#if DEVSHARE_BAD == 3
-bool wrong(std::span<const std::byte> message) {
+#ifdef DEVSHARE_BAD
+bool mistake_3(std::span<const std::byte> message) {
   const ExporterIdentity& exporter = (*ReceivedTicket::decode(message)).exporter();
   return exporter.pid == 0;
 }

@@ -9,5 +9,5 @@ using namespace devshare;
 std::span<const std::byte> right(const KeyTicket& ticket) { return {ticket.bytes().data(), ticket.bytes().size()}; }
 
 #ifdef DEVSHARE_BAD
-auto wrong(const KeyTicket& ticket) { return std::span<const std::byte>(ticket.bytes()); }
+auto mistake(const KeyTicket& ticket) { return std::span<const std::byte>(ticket.bytes()); }
 #endif

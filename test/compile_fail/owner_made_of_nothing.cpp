@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An object that exists is valid: there is none without what it stands for.
 // expect(gcc): no matching function|private within this context
-// expect(clang): no matching constructor|private constructor|no default constructor|must explicitly initialize
+// expect(clang): no matching constructor|private constructor|no default constructor
 #include <devshare/exported.hpp>
 #include <devshare/imported.hpp>
 #include <devshare/runtime.hpp>
@@ -10,30 +10,30 @@ using namespace devshare;
 
 Result<DeviceMemory> right(const Device& device) { return DeviceMemory::allocate(device, 64); }
 
-#if DEVSHARE_BAD == 1
-DeviceMemory wrong;
+#ifdef DEVSHARE_BAD
+DeviceMemory mistake_1;
 #endif
-#if DEVSHARE_BAD == 2
-SharedMemoryKey<> wrong;
+#ifdef DEVSHARE_BAD
+SharedMemoryKey<> mistake_2;
 #endif
-#if DEVSHARE_BAD == 3
-ImportedMapping wrong;
+#ifdef DEVSHARE_BAD
+ImportedMapping mistake_3;
 #endif
-#if DEVSHARE_BAD == 4
-ReceivedTicket wrong;
+#ifdef DEVSHARE_BAD
+ReceivedTicket mistake_4;
 #endif
-#if DEVSHARE_BAD == 5
-KeyTicket wrong;
+#ifdef DEVSHARE_BAD
+KeyTicket mistake_5;
 #endif
-#if DEVSHARE_BAD == 6
-Device wrong;
+#ifdef DEVSHARE_BAD
+Device mistake_6;
 #endif
-#if DEVSHARE_BAD == 7
-Runtime wrong;
+#ifdef DEVSHARE_BAD
+Runtime mistake_7;
 #endif
-#if DEVSHARE_BAD == 8
-BarePid wrong;
+#ifdef DEVSHARE_BAD
+BarePid mistake_8;
 #endif
-#if DEVSHARE_BAD == 9
-UnownedMemory wrong;
+#ifdef DEVSHARE_BAD
+UnownedMemory mistake_9;
 #endif

@@ -4,28 +4,29 @@
 // expect(clang): no viable conversion|no matching
 #include <devshare/copy.hpp>
 #include <devshare/imported.hpp>
+#include <devshare/memory.hpp>
 
 using namespace devshare;
 
 DeviceSpan<const std::byte> right(const ImportedMapping& mapping) { return mapping.bytes(); }
 
-#if DEVSHARE_BAD == 1
-DeviceSpan<std::byte> wrong(const ImportedConstMapping& mapping) { return mapping.bytes(); }
+#ifdef DEVSHARE_BAD
+DeviceSpan<std::byte> mistake_1(const ImportedConstMapping& mapping) { return mapping.bytes(); }
 #endif
-#if DEVSHARE_BAD == 2
-DevicePtr<std::byte> wrong(DevicePtr<const std::byte> pointer) { return pointer; }
+#ifdef DEVSHARE_BAD
+DevicePtr<std::byte> mistake_2(DevicePtr<const std::byte> pointer) { return pointer; }
 #endif
-#if DEVSHARE_BAD == 3
-DeviceSpan<std::byte> wrong(const DeviceMemory& memory) { return memory.bytes(); }
+#ifdef DEVSHARE_BAD
+DeviceSpan<std::byte> mistake_3(const DeviceMemory& memory) { return memory.bytes(); }
 #endif
-#if DEVSHARE_BAD == 4
-auto wrong(DeviceSpan<const std::byte> span) { return span.as<int>(); }
+#ifdef DEVSHARE_BAD
+auto mistake_4(DeviceSpan<const std::byte> span) { return span.as<int>(); }
 #endif
-#if DEVSHARE_BAD == 5
-auto wrong(const Device& device, const ImportedConstMapping& mapping) {
+#ifdef DEVSHARE_BAD
+auto mistake_5(const Device& device, const ImportedConstMapping& mapping) {
   return fill(device, mapping.bytes(), std::byte{0});
 }
 #endif
-#if DEVSHARE_BAD == 6
-ImportedMapping wrong(ImportedConstMapping mapping) { return mapping; }
+#ifdef DEVSHARE_BAD
+ImportedMapping mistake_6(ImportedConstMapping mapping) { return mapping; }
 #endif

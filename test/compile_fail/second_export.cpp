@@ -9,20 +9,20 @@ using namespace devshare;
 
 auto right(DeviceMemory memory) { return export_key(std::move(memory)); }
 
-#if DEVSHARE_BAD == 1
-void wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+void mistake_1(DeviceMemory memory) {
   auto key = export_key(std::move(memory));
   auto other = export_key(std::move(memory));
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+void mistake_2(DeviceMemory memory) {
   auto key = export_key(std::move(memory));
   auto other = export_key_unrestricted(std::move(memory));
 }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+void mistake_3(DeviceMemory memory) {
   static_cast<void>(std::move(memory).close());
   auto key = export_key(std::move(memory));
 }

@@ -9,9 +9,9 @@ DeviceMemory right(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) {
   return std::move(result).error().take_back();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(Refused<DeviceMemory>& refused) { refused.take_back(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(Refused<DeviceMemory>& refused) { refused.take_back(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<SharedMemoryKey<>, Refused<DeviceMemory>>& result) { result.error().take_back(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<SharedMemoryKey<>, Refused<DeviceMemory>>& result) { result.error().take_back(); }
 #endif

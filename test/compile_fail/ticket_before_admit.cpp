@@ -7,12 +7,12 @@ using namespace devshare;
 
 Result<KeyTicket> right(SharedMemoryKey<>& key, BarePid importer) { return key.admit(importer); }
 
-#if DEVSHARE_BAD == 1
-void wrong(SharedMemoryKey<>& key) { key.ticket(); }
+#ifdef DEVSHARE_BAD
+void mistake_1(SharedMemoryKey<>& key) { key.ticket(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(const SharedMemoryKey<>& key) { key.ticket(Slice{.offset = 64, .size = 64}); }
+#ifdef DEVSHARE_BAD
+void mistake_2(const SharedMemoryKey<>& key) { key.ticket(Slice{.offset = 64, .size = 64}); }
 #endif
-#if DEVSHARE_BAD == 3
-void wrong(SharedMemoryKey<UnownedMemory>& key) { key.ticket(); }
+#ifdef DEVSHARE_BAD
+void mistake_3(SharedMemoryKey<UnownedMemory>& key) { key.ticket(); }
 #endif

@@ -9,9 +9,9 @@ using OpenKey = SharedMemoryKey<DeviceMemory, Unrestricted>;
 Result<KeyTicket> right(const OpenKey& key) { return key.ticket(); }
 OpenKey made();
 
-#if DEVSHARE_BAD == 1
-void wrong() { made().ticket(); }
+#ifdef DEVSHARE_BAD
+void mistake_1() { made().ticket(); }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(DeviceMemory memory) { (*export_key_unrestricted(std::move(memory))).ticket(); }
+#ifdef DEVSHARE_BAD
+void mistake_2(DeviceMemory memory) { (*export_key_unrestricted(std::move(memory))).ticket(); }
 #endif

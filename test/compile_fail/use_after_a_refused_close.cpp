@@ -14,14 +14,14 @@ Result<DeviceMemory, Refused<SharedMemoryKey<>>> right(SharedMemoryKey<> key) {
   return std::move(key).close();
 }
 
-#if DEVSHARE_BAD == 1
-void wrong(SharedMemoryKey<> key) {
+#ifdef DEVSHARE_BAD
+void mistake_1(SharedMemoryKey<> key) {
   auto closed = std::move(key).close();
   if (!closed) closed = std::move(key).close();
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(SharedMemoryKey<> key, BarePid importer) {
+#ifdef DEVSHARE_BAD
+void mistake_2(SharedMemoryKey<> key, BarePid importer) {
   auto closed = std::move(key).close();
   if (!closed) static_cast<void>(key.admit(importer));
 }

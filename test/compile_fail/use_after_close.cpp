@@ -13,44 +13,44 @@ auto right(DeviceMemory memory) {
   return std::move(memory).close();
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(DeviceMemory memory) {
   static_cast<void>(std::move(memory).close());
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(SharedMemoryKey<> key, BarePid importer) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(SharedMemoryKey<> key, BarePid importer) {
   auto memory = std::move(key).close();
   return key.admit(importer);
 }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(SharedMemoryKey<DeviceMemory, Unrestricted> key) {
+#ifdef DEVSHARE_BAD
+auto mistake_3(SharedMemoryKey<DeviceMemory, Unrestricted> key) {
   auto memory = std::move(key).close();
   return key.ticket();
 }
 #endif
-#if DEVSHARE_BAD == 4
-auto wrong(SharedMemoryKey<> key) {
+#ifdef DEVSHARE_BAD
+auto mistake_4(SharedMemoryKey<> key) {
   auto memory = std::move(key).close();
   return key.owner().size();
 }
 #endif
-#if DEVSHARE_BAD == 5
-auto wrong(ImportedMapping mapping) {
+#ifdef DEVSHARE_BAD
+auto mistake_5(ImportedMapping mapping) {
   static_cast<void>(std::move(mapping).close());
   return mapping.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 6
-auto wrong(ImportedMapping mapping) {
+#ifdef DEVSHARE_BAD
+auto mistake_6(ImportedMapping mapping) {
   static_cast<void>(std::move(mapping).close());
   return mapping.check();
 }
 #endif
-#if DEVSHARE_BAD == 7
-auto wrong(PeerAccess access, const Device& a, const Device& b) {
+#ifdef DEVSHARE_BAD
+auto mistake_7(PeerAccess access, const Device& a, const Device& b) {
   static_cast<void>(std::move(access).close());
   return access.joins(a, b);
 }

@@ -12,14 +12,14 @@ auto right(DeviceMemory memory, bool early) {
   return std::move(memory).close();
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(DeviceMemory memory, bool early) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(DeviceMemory memory, bool early) {
   if (early) static_cast<void>(std::move(memory).close());
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(DeviceMemory memory, bool early) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(DeviceMemory memory, bool early) {
   if (early) static_cast<void>(export_key(std::move(memory)));
   return std::move(memory).close();
 }

@@ -16,39 +16,39 @@ auto right(DeviceMemory memory) {
   return [kept = std::move(memory)]() mutable { return kept.bytes().size(); };
 }
 
-#if DEVSHARE_BAD == 1
-auto wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_1(DeviceMemory memory) {
   auto size = [kept = std::move(memory)]() mutable { return kept.bytes().size(); };
   static_cast<void>(size);
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong(DeviceMemory memory, std::vector<DeviceMemory>& all) {
+#ifdef DEVSHARE_BAD
+auto mistake_2(DeviceMemory memory, std::vector<DeviceMemory>& all) {
   all.push_back(std::move(memory));
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong(DeviceMemory memory, std::vector<DeviceMemory>& all) {
+#ifdef DEVSHARE_BAD
+auto mistake_3(DeviceMemory memory, std::vector<DeviceMemory>& all) {
   all.emplace_back(std::move(memory));
   return std::move(memory).close();
 }
 #endif
-#if DEVSHARE_BAD == 4
-auto wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_4(DeviceMemory memory) {
   take(std::move(memory));
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 5
-auto wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_5(DeviceMemory memory) {
   take_reference(std::move(memory));
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 6
-auto wrong(DeviceMemory memory) {
+#ifdef DEVSHARE_BAD
+auto mistake_6(DeviceMemory memory) {
   std::optional<DeviceMemory> kept(std::move(memory));
   return memory.bytes();
 }

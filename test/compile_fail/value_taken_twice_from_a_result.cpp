@@ -8,14 +8,14 @@ using namespace devshare;
 
 DeviceMemory right(Result<DeviceMemory> result) { return *std::move(result); }
 
-#if DEVSHARE_BAD == 1
-void wrong(Result<DeviceMemory> result) {
+#ifdef DEVSHARE_BAD
+void mistake_1(Result<DeviceMemory> result) {
   DeviceMemory memory = *std::move(result);
   DeviceMemory other = *std::move(result);
 }
 #endif
-#if DEVSHARE_BAD == 2
-void wrong(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) {
+#ifdef DEVSHARE_BAD
+void mistake_2(Result<SharedMemoryKey<>, Refused<DeviceMemory>> result) {
   DeviceMemory memory = std::move(result).error().take_back();
   DeviceMemory other = std::move(result).error().take_back();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A view does not outlive the object that it looks into.
 // only: clang
-// expect(clang): (address of|reference to) stack memory associated with (local variable|parameter) '.*' returned \[-Werror,-Wreturn-stack-address\]
+// expect(clang): stack memory associated with .* returned \[-Werror,-Wreturn-stack-address\]
 #include <devshare/exported.hpp>
 #include <devshare/imported.hpp>
 
@@ -9,30 +9,30 @@ using namespace devshare;
 
 DeviceSpan<std::byte> right(DeviceMemory& memory) { return memory.bytes(); }
 
-#if DEVSHARE_BAD == 1
-DeviceSpan<std::byte> wrong(Result<DeviceMemory> result) {
+#ifdef DEVSHARE_BAD
+DeviceSpan<std::byte> mistake_1(Result<DeviceMemory> result) {
   DeviceMemory memory = *std::move(result);
   return memory.bytes();
 }
 #endif
-#if DEVSHARE_BAD == 2
-DeviceSpan<std::byte> wrong(SharedMemoryKey<> key) { return key.bytes(); }
+#ifdef DEVSHARE_BAD
+DeviceSpan<std::byte> mistake_2(SharedMemoryKey<> key) { return key.bytes(); }
 #endif
-#if DEVSHARE_BAD == 3
-DeviceSpan<std::byte> wrong(ImportedMapping mapping) { return mapping.bytes(); }
+#ifdef DEVSHARE_BAD
+DeviceSpan<std::byte> mistake_3(ImportedMapping mapping) { return mapping.bytes(); }
 #endif
-#if DEVSHARE_BAD == 4
-DeviceSpan<const std::byte> wrong(const ImportedConstMapping mapping) { return mapping.bytes(); }
+#ifdef DEVSHARE_BAD
+DeviceSpan<const std::byte> mistake_4(const ImportedConstMapping mapping) { return mapping.bytes(); }
 #endif
-#if DEVSHARE_BAD == 5
-const DeviceMemory& wrong(SharedMemoryKey<> key) { return key.owner(); }
+#ifdef DEVSHARE_BAD
+const DeviceMemory& mistake_5(SharedMemoryKey<> key) { return key.owner(); }
 #endif
-#if DEVSHARE_BAD == 6
-const TicketBytes& wrong(KeyTicket ticket) { return ticket.bytes(); }
+#ifdef DEVSHARE_BAD
+const TicketBytes& mistake_6(KeyTicket ticket) { return ticket.bytes(); }
 #endif
-#if DEVSHARE_BAD == 7
-const std::byte* wrong(TicketBytes bytes) { return bytes.data(); }
+#ifdef DEVSHARE_BAD
+const std::byte* mistake_7(TicketBytes bytes) { return bytes.data(); }
 #endif
-#if DEVSHARE_BAD == 8
-const ExporterIdentity& wrong(ReceivedTicket ticket) { return ticket.exporter(); }
+#ifdef DEVSHARE_BAD
+const ExporterIdentity& mistake_8(ReceivedTicket ticket) { return ticket.exporter(); }
 #endif

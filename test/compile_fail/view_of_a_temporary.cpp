@@ -11,24 +11,24 @@ DeviceMemory memory();
 SharedMemoryKey<> key();
 ImportedMapping mapping();
 
-#if DEVSHARE_BAD == 1
-auto wrong() { return memory().bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_1() { return memory().bytes(); }
 #endif
-#if DEVSHARE_BAD == 2
-auto wrong() { return key().bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_2() { return key().bytes(); }
 #endif
-#if DEVSHARE_BAD == 3
-auto wrong() { return mapping().bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_3() { return mapping().bytes(); }
 #endif
-#if DEVSHARE_BAD == 4
-auto wrong() { return key().owner().size(); }
+#ifdef DEVSHARE_BAD
+auto mistake_4() { return key().owner().size(); }
 #endif
-#if DEVSHARE_BAD == 5
-auto wrong(const Device& device) { return (*DeviceMemory::allocate(device, 64)).bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_5(const Device& device) { return (*DeviceMemory::allocate(device, 64)).bytes(); }
 #endif
-#if DEVSHARE_BAD == 6
-auto wrong(Result<ImportedMapping>& result) { return (*std::move(result)).bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_6(Result<ImportedMapping>& result) { return (*std::move(result)).bytes(); }
 #endif
-#if DEVSHARE_BAD == 7
-auto wrong(DeviceMemory& memory) { return std::move(memory).bytes(); }
+#ifdef DEVSHARE_BAD
+auto mistake_7(DeviceMemory& memory) { return std::move(memory).bytes(); }
 #endif
