@@ -100,7 +100,7 @@ void ExportSession::close_descriptors() noexcept {
   endpoint_.close_descriptor();
   page_->close_descriptor();
   server_->close_descriptors();
-  directory_.forget_all();
+  directory_.close_descriptors();
 }
 
 Answer ExportSession::answer(const Request& request, const Peer& peer) {

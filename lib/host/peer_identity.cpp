@@ -72,7 +72,7 @@ std::uint64_t start_time(pid_t pid) noexcept {
 // Looks a number up once in each process: a child is another process, and may be in another namespace.
 template <class Lookup>
 std::int32_t once_a_process(Lookup lookup) noexcept {
-  struct Answer {
+  struct alignas(8) Answer {  // one word: clang calls libatomic for one that is not aligned like a word
     std::uint32_t process;
     std::int32_t number;  // unknown until looked up
   };
@@ -112,9 +112,9 @@ bool pidfd_inodes_differ() noexcept {
 }
 
 ProcessIdentity identity_of(int pidfd, pid_t pid) noexcept {
-  if (pidfd >= 0 && pidfd_inodes_differ()) {
+  if (pidfd_inodes_differ()) {
     struct stat status {};
-    if (::fstat(pidfd, &status) != 0) return {};
+    if (pidfd < 0 || ::fstat(pidfd, &status) != 0) return {};
     return {status.st_ino, 0};
   }
   if (pid <= 0) return {};
@@ -198,6 +198,10 @@ ProcessDirectory::Outcome ProcessDirectory::resolve(pid_t pid, ProcessIdentity* 
     known_.emplace(pid, Known{std::move(pidfd), found});
   }
   return Outcome::alive;
+}
+
+void ProcessDirectory::close_descriptors() noexcept {
+  for (auto& [pid, known] : known_) known.pidfd = UniqueFd();
 }
 
 void ProcessDirectory::make_room() {

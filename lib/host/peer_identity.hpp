@@ -62,7 +62,7 @@ class ProcessDirectory {
   enum class Outcome : std::uint8_t { alive, nobody, no_descriptor };
 
   Outcome resolve(pid_t pid, ProcessIdentity* identity);
-  void forget_all() noexcept { known_.clear(); }
+  void close_descriptors() noexcept;  // in a forked child
 
  private:
   struct Known {

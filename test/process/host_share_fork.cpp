@@ -2,7 +2,9 @@
 // Sharing by key and fork: a child holds, serves and closes nothing of its parent (R4, B064).
 #include "key_process.hpp"
 #include "support/catch.hpp"
+#include "support/sanitizers.hpp"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +158,49 @@ TEST_CASE("B064 forking under eight threads that export and import neither hangs
     }
     waiting.join();
     me.expect(rounds > 0, "B imported all the while");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("a child of a raw clone, which runs no handlers, is told R4 and can begin its own runtime") {
+  if (sees_races()) DEVSHARE_SKIP("ThreadSanitizer follows no raw clone");
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    void* memory = a.allocate();
+    a.fill(memory, 'a');
+    const Key key = a.export_key(memory, open_to_all);
+    me.send("B", key);
+    me.pause_until("B", "imported");
+    const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    if (child == 0) {
+      if (api().aclrtIpcMemClose(key.bytes) != code::rt_context_null) ::_exit(1);
+      if (api().aclInit(nullptr) != 0 || api().aclrtSetDevice(0) != 0) ::_exit(2);
+      void* mine = nullptr;
+      Key own{};
+      if (api().aclrtMalloc(&mine, size, acl::malloc_policy::huge_first) != 0 ||
+          api().aclrtIpcMemGetExportKey(mine, size, own.bytes, sizeof own.bytes, open_to_all) != 0) {
+        ::_exit(3);
+      }
+      ::_exit(std::memcmp(own.bytes, key.bytes, 16) != 0 ? 0 : 4);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    me.expect_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0, "the child's way");
+    me.step("cloned");
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me);
+    const Key key = me.receive<Key>("A");
+    void* memory = b.import_key(key);
+    me.step("imported");
+    me.pause_until("A", "cloned");
+    me.expect_equal(b.peek(memory), 'a', "A still has its memory");
+    b.close(key);
+    b.import_key(key);
+    me.expect_equal(host::counters().connections, std::uint64_t{1}, "and its connection to B");
     me.step("done");
   });
   story.run();

@@ -227,6 +227,7 @@ TEST_CASE("B062 B072 sockets of killed exporters are reclaimed by the next one, 
     me.send("next", key);
     me.pause_until("next", "imported");
     me.expect_equal(count(), 2, "the next one took it away");
+    me.step("counted");
   });
   story.actor("killed", [directory](Actor& me) {
     me.pause_until("live", "exported");
@@ -240,6 +241,7 @@ TEST_CASE("B062 B072 sockets of killed exporters are reclaimed by the next one, 
     const Key key = me.receive<Key>("live");
     next.import_key(key);
     me.step("imported");
+    me.pause_until("live", "counted");
     std::exit(0);  // without aclFinalize: its name goes all the same
   });
   story.ends("next", with_code(0));

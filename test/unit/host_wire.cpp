@@ -269,7 +269,7 @@ TEST_CASE("a message that is too long, or brings descriptors nobody asked for, i
     CHECK(receive_message(pair.right.get(), buffer, true, 0).outcome == Received::Outcome::intruder);
     send_descriptors(pair.left.get(), {0});
     CHECK(receive_message(pair.right.get(), buffer, false, 0).outcome == Received::Outcome::intruder);
-    for (const std::size_t many : {2, 3, 100}) {
+    for (const std::size_t many : {2U, 3U, 100U}) {
       send_descriptors(pair.left.get(), std::vector<int>(many, 0));
       CHECK(receive_message(pair.right.get(), buffer, true, 0).outcome == Received::Outcome::intruder);
     }
@@ -306,14 +306,17 @@ TEST_CASE("B053 a descriptor that finds no place in a full table is reported as 
   const Pair pair;
   REQUIRE(send_message(pair.left.get(), encode(some_request()), 0, 0) == 0);
   const ChildEnd end = in_child([&] {
-    const rlimit few{static_cast<rlim_t>(pair.right.get()) + 1, static_cast<rlim_t>(pair.right.get()) + 1};
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const rlimit few{static_cast<rlim_t>(pair.right.get()) + 1, limit.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &few);
-    while (::dup(0) >= 0) {
-    }
+    std::vector<UniqueFd> hoard;
+    for (UniqueFd copy(::dup(0)); copy; copy = UniqueFd(::dup(0))) hoard.push_back(std::move(copy));
     std::array<std::uint8_t, 100> buffer{};
     const Received received = receive_message(pair.right.get(), buffer, true, 0);
     demand(received.outcome == Received::Outcome::descriptor_lost, "the loss is seen");
     demand(received.size == request_size, "the message has come all the same");
+    ::setrlimit(RLIMIT_NOFILE, &limit);  // whoever looks for leaks needs descriptors, too
   });
   INFO(end.in_words());
   CHECK(end.good());
