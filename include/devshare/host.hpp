@@ -65,7 +65,7 @@ struct CallRecord {
   std::int32_t tid = 0;
   acl::Entry call = acl::Entry::none;
   acl::aclError result = 0;
-  std::string arguments;    // a JSON object
+  std::string arguments;  // a JSON object
 };
 
 // Keeps the calls of this process in memory, from now on or no longer; either way forgets those kept before.
@@ -76,7 +76,8 @@ DEVSHARE_API std::vector<CallRecord> recorded_calls();
 DEVSHARE_API std::string_view entry_name(acl::Entry entry) noexcept;
 DEVSHARE_API acl::Entry entry_by_name(std::string_view name) noexcept;
 
-// --- Counters ---------------------------------------------------------------------------------------------------------
+// --- Counters
+// ---------------------------------------------------------------------------------------------------------
 
 // What this process has right now. All zero again when everything was given back.
 struct Counters {
@@ -97,7 +98,8 @@ DEVSHARE_API Counters counters();
 // Journal lines that could not be written (a full disk, a descriptor closed behind our back) since the process began.
 DEVSHARE_API std::uint64_t journal_lines_lost() noexcept;
 
-// --- The devices, over all processes ----------------------------------------------------------------------------------
+// --- The devices, over all processes
+// ----------------------------------------------------------------------------------
 
 // Bytes in use on a device, by its physical number, over all live processes: exact, also after kill -9 of any.
 DEVSHARE_API std::uint64_t bytes_in_use(std::int32_t physical_device);
@@ -107,7 +109,8 @@ DEVSHARE_API std::string_view device_state_scope();
 // Why it is not "machine", in words; "" when it is.
 DEVSHARE_API std::string device_state_note();
 
-// --- A kernel's view of device memory ---------------------------------------------------------------------------------
+// --- A kernel's view of device memory
+// ---------------------------------------------------------------------------------
 
 enum class ViewAccess : std::uint8_t { read, read_write };
 

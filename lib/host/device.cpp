@@ -44,8 +44,7 @@ acl::aclError refuse_without_context(const char* why) {
 }
 
 acl::aclError refuse_full() {
-  return refuse(acl::code::rt_resource_alloc_fail,
-                Cause{.reason = Reason::capacity, .needed = 1, .available = 0},
+  return refuse(acl::code::rt_resource_alloc_fail, Cause{.reason = Reason::capacity, .needed = 1, .available = 0},
                 fmt::format("this process has {} contexts, and that is all it can have", ContextTable::capacity));
 }
 

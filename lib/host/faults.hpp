@@ -13,7 +13,7 @@ class Faults {
  public:
   void fail_nth(acl::Entry call, std::uint32_t nth, acl::aclError code);  // 1 the next call, 0 every call
   void fail_sometimes(acl::Entry call, double probability, std::uint64_t seed, acl::aclError code);
-  void delay(acl::Entry call, std::uint32_t milliseconds);                // every call; the longest one counts
+  void delay(acl::Entry call, std::uint32_t milliseconds);  // every call; the longest one counts
   void clear() noexcept;
   bool any() const noexcept { return !nth_.empty() || !chances_.empty() || !delays_.empty(); }
 

@@ -15,11 +15,11 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 
   static FileIdentity of(int fd) noexcept {  // {0, 0} when it is not open
-    struct stat info{};
+    struct stat info {};
     return ::fstat(fd, &info) == 0 ? FileIdentity{info.st_dev, info.st_ino} : FileIdentity{};
   }
   static FileIdentity of(int directory, const char* name) noexcept {  // {0, 0} when there is none
-    struct stat info{};
+    struct stat info {};
     return ::fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 ? FileIdentity{info.st_dev, info.st_ino}
                                                                        : FileIdentity{};
   }

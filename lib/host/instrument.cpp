@@ -64,9 +64,9 @@ acl::aclError instrument_before(acl::Entry entry) {
   }
   if (verdict.sleep_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(verdict.sleep_ms));
   if (verdict.code == 0) return 0;
-  return refuse(verdict.code, Reason::injected,
-                fmt::format("a fault that was asked for: {} returns {} and does nothing", entry_name(entry),
-                            verdict.code));
+  return refuse(
+      verdict.code, Reason::injected,
+      fmt::format("a fault that was asked for: {} returns {} and does nothing", entry_name(entry), verdict.code));
 }
 
 void instrument_after(acl::Entry entry, acl::aclError result, std::string_view arguments, std::uint64_t started_ns) {

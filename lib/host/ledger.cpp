@@ -78,7 +78,8 @@ void publish_claimed(const State& self, std::int32_t device) noexcept {
 }
 
 // The version goes first: a reader that sees none change while it adds up has read one moment of all slots. Two changes
-// of which one made room for the other cannot both slip through, since the second claims, and so bumps, after the first.
+// of which one made room for the other cannot both slip through, since the second claims, and so bumps, after the
+// first.
 void publish_committed(const State& self, std::int32_t device) noexcept {
   StateSlot* slot = own_slot(self);
   if (slot == nullptr) return;
@@ -288,7 +289,10 @@ bool published_by_another(const State& self, std::int32_t from, std::int32_t to)
 
 acl::aclError refuse_peer_limit(std::int32_t from, std::int32_t to, std::uint64_t limit, const char* of_what) {
   return refuse(acl::code::rt_memory_allocation,
-                Cause{.reason = Reason::peer_access_limit, .device = from, .peer_device = to, .needed = limit + 1,
+                Cause{.reason = Reason::peer_access_limit,
+                      .device = from,
+                      .peer_device = to,
+                      .needed = limit + 1,
                       .available = limit},
                 fmt::format("peer access from physical device {} to {}: {} {} have it, and that is the limit", from, to,
                             limit, of_what));
@@ -303,7 +307,8 @@ acl::aclError ledger_claim(std::int32_t device, std::uint64_t bytes) {
   const std::uint64_t capacity = profile().capacity;
   if (bytes > capacity) return refuse_full(device, bytes, sum_committed(self, device));
   add_claim(self, device, bytes);
-  if (sum_claimed(self, device) <= capacity) [[likely]] return acl::code::success;
+  if (sum_claimed(self, device) <= capacity) [[likely]]
+    return acl::code::success;
   drop_claim(self, device, bytes);
   return decide_under_lock(self, device, bytes);
 }

@@ -21,9 +21,9 @@ acl::aclError refuse_same(std::int32_t device) {
 // One direction on, between physical devices.
 acl::aclError enable(std::int32_t from, std::int32_t to) {
   if (!profile().can_reach(from, to)) {
-    return refuse(acl::code::rt_drv_internal,
-                  Cause{.reason = Reason::peer_impossible, .device = from, .peer_device = to},
-                  fmt::format("physical device {} cannot reach physical device {}: they have no common link", from, to));
+    return refuse(
+        acl::code::rt_drv_internal, Cause{.reason = Reason::peer_impossible, .device = from, .peer_device = to},
+        fmt::format("physical device {} cannot reach physical device {}: they have no common link", from, to));
   }
   return ledger_grant(from, to);
 }
@@ -47,7 +47,8 @@ acl::aclError enable_peer_access_for_import(std::int32_t importer, std::int32_t 
   if (const acl::aclError refused = enable(owner, importer)) {
     const Cause cause = last_cause();
     (void)ledger_revoke(importer, owner);
-    return refuse(refused, cause, fmt::format("peer access from device {} back to device {} is refused", owner, importer));
+    return refuse(refused, cause,
+                  fmt::format("peer access from device {} back to device {} is refused", owner, importer));
   }
   return acl::code::success;
 }

@@ -74,8 +74,9 @@ std::string build(const Store& from, Profile& profile) {
     }
   }
   if (profile.huge_page < profile.normal_page) {
-    return fmt::format("DEVSHARE_HOST_NORMAL_PAGE={} is above the huge page of {} bytes. Set DEVSHARE_HOST_HUGE_PAGE too.",
-                       profile.normal_page, profile.huge_page);
+    return fmt::format(
+        "DEVSHARE_HOST_NORMAL_PAGE={} is above the huge page of {} bytes. Set DEVSHARE_HOST_HUGE_PAGE too.",
+        profile.normal_page, profile.huge_page);
   }
   return {};
 }
@@ -151,11 +152,16 @@ void drop_switch_overrides() {
 
 std::string_view product_name(Product product) noexcept {
   switch (product) {
-    case Product::a2: return "a2";
-    case Product::a3: return "a3";
-    case Product::training: return "training";
-    case Product::p310: return "310p";
-    case Product::p950: return "950";
+    case Product::a2:
+      return "a2";
+    case Product::a3:
+      return "a3";
+    case Product::training:
+      return "training";
+    case Product::p310:
+      return "310p";
+    case Product::p950:
+      return "950";
   }
   return "unknown";
 }

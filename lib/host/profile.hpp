@@ -41,20 +41,20 @@ struct Profile {
   std::uint64_t normal_page = 4096;                  // page sizes of the emulated device, not of the host
   std::uint64_t huge_page = std::uint64_t{2} << 20;
   std::int32_t bare_pid_offset = 0;
-  bool bare_pid_by_inode = false;                    // DEVSHARE_HOST_BARE_PID=inode
-  bool exporter_death_invalidates = true;            // keys: memory goes with its process
-  bool cross_device_copy_allowed = false;            // what some hardware was seen to do against R42
-  bool interior_export_allowed = false;              // R10, the lenient reading
-  bool cross_device_needs_p2p_memory = false;        // R43: on 310P only memory of a P2P policy crosses devices
-  std::uint32_t exporter_deadline_ms = 5000;         // how long an importer waits for an exporter's answer
+  bool bare_pid_by_inode = false;              // DEVSHARE_HOST_BARE_PID=inode
+  bool exporter_death_invalidates = true;      // keys: memory goes with its process
+  bool cross_device_copy_allowed = false;      // what some hardware was seen to do against R42
+  bool interior_export_allowed = false;        // R10, the lenient reading
+  bool cross_device_needs_p2p_memory = false;  // R43: on 310P only memory of a P2P policy crosses devices
+  std::uint32_t exporter_deadline_ms = 5000;   // how long an importer waits for an exporter's answer
 
   std::string state_directory;    // of the ledger; "" = the user's runtime directory, "none" = no sharing
   std::string socket_directory;   // "" = abstract socket names
   std::string backing_directory;  // device memory in files there; "" = memfd
   bool backing_fallback_allowed = false;
-  bool raise_nofile = false;      // raise the soft descriptor limit to the hard one
+  bool raise_nofile = false;  // raise the soft descriptor limit to the hard one
 
-  std::string journal;            // path of the JSON lines; "" = none
+  std::string journal;  // path of the JSON lines; "" = none
   std::vector<FaultSwitch> faults;
   std::vector<DelaySwitch> delays;
 

@@ -22,9 +22,10 @@ std::string in_words(int error) { return std::generic_category().message(error);
 
 // Why the open directory cannot be trusted, or "".
 std::string distrust(int directory) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(directory, &info) != 0) return in_words(errno);
-  if (info.st_uid != ::geteuid()) return fmt::format("it belongs to user {} and not to user {}", info.st_uid, ::geteuid());
+  if (info.st_uid != ::geteuid())
+    return fmt::format("it belongs to user {} and not to user {}", info.st_uid, ::geteuid());
   if ((info.st_mode & 077) != 0) return fmt::format("its mode is {:03o}, and must be 700", info.st_mode & 0777);
   return {};
 }

@@ -23,7 +23,7 @@ constexpr off_t first_slot_byte = 1;
 std::string in_words(int error) { return std::generic_category().message(error); }
 
 struct flock byte_of(short type, off_t byte) noexcept {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = byte;
@@ -50,10 +50,11 @@ std::int64_t now_ns() noexcept {
 
 // A file of ours and nobody else's.
 std::string distrust(int file) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(file, &info) != 0) return in_words(errno);
   if (!S_ISREG(info.st_mode)) return "it is no regular file";
-  if (info.st_uid != ::geteuid()) return fmt::format("it belongs to user {} and not to user {}", info.st_uid, ::geteuid());
+  if (info.st_uid != ::geteuid())
+    return fmt::format("it belongs to user {} and not to user {}", info.st_uid, ::geteuid());
   if ((info.st_mode & 077) != 0) return fmt::format("its mode is {:03o}, and must be 600", info.st_mode & 0777);
   if (info.st_nlink > 1) return "it has more than one name";
   return {};
@@ -127,7 +128,7 @@ StateFile StateFile::open(StateDirectory directory, std::uint64_t machine, std::
 // With the lock held. Nothing is touched through the mapping that has no storage: a full file system would answer with
 // SIGBUS.
 std::string StateFile::initialise(std::uint64_t machine) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(file_.get(), &info) != 0) return in_words(errno);
   if (info.st_size != 0 && info.st_size != static_cast<off_t>(state_size)) {
     return fmt::format("its size is {}, and must be {}", info.st_size, state_size);
@@ -149,9 +150,7 @@ bool StateFile::intact() const noexcept {
          FileIdentity::of(directory_.get()) == directory_identity_;
 }
 
-bool StateFile::named() const noexcept {
-  return FileIdentity::of(directory_.get(), name_.c_str()) == file_identity_;
-}
+bool StateFile::named() const noexcept { return FileIdentity::of(directory_.get(), name_.c_str()) == file_identity_; }
 
 bool StateFile::lock(std::uint32_t deadline_ms) noexcept {
   // Asked for again and again, since waiting in the kernel has no deadline, and its holder may have been stopped.

@@ -36,8 +36,8 @@ class StateFile {
 
   explicit operator bool() const noexcept { return mapping_ != nullptr; }
 
-  bool intact() const noexcept;   // our descriptors are still ours
-  bool named() const noexcept;    // newcomers open this same file
+  bool intact() const noexcept;       // our descriptors are still ours
+  bool named() const noexcept;        // newcomers open this same file
   void close_descriptors() noexcept;  // in a forked child: nothing but close
 
   bool lock(std::uint32_t deadline_ms) noexcept;  // false when its holder does not let go in time

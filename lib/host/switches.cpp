@@ -34,10 +34,17 @@ bool parse_bytes(std::string_view text, std::uint64_t* out) {
   unsigned shift = 0;
   if (!text.empty()) {
     switch (text.back()) {
-      case 'K': shift = 10; break;
-      case 'M': shift = 20; break;
-      case 'G': shift = 30; break;
-      default: break;
+      case 'K':
+        shift = 10;
+        break;
+      case 'M':
+        shift = 20;
+        break;
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        break;
     }
     if (shift != 0) text.remove_suffix(1);
   }

@@ -160,7 +160,8 @@ TEST_CASE("the journal has a line for each call, with order, process, thread, ar
   REQUIRE(lines.size() >= 4);
   const std::string who = fmt::format(R"("pid":{},"tid":{},)", ::getpid(), ::gettid());
   for (const std::string& line : lines) {
-    CHECK_THAT(line, contains(R"({"order":)") && contains(R"("took":)") && contains(who) && contains(R"("arguments":{)"));
+    CHECK_THAT(line,
+               contains(R"({"order":)") && contains(R"("took":)") && contains(who) && contains(R"("arguments":{)"));
     CHECK(line.back() == '}');
   }
   CHECK_THAT(lines[lines.size() - 4], contains(R"("call":"aclrtSetDevice")") && contains(R"("result":0})"));

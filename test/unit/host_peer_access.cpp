@@ -125,12 +125,12 @@ TEST_CASE("the status call translates its first id and not its second, and says 
   REQUIRE(enable(session, 0, 1) == 0);
   REQUIRE(enable(session, 1, 0) == 0);
   CHECK(host::peer_access_effective(2, 3));
-  CHECK(status(session, 0, 1) == 0);   // asks about physical 2 and physical 1
-  CHECK(status(session, 0, 3) == 1);   // asks about physical 2 and physical 3
+  CHECK(status(session, 0, 1) == 0);  // asks about physical 2 and physical 1
+  CHECK(status(session, 0, 3) == 1);  // asks about physical 2 and physical 3
   CHECK(status(session, 1, 2) == 1);
   CHECK(status(session, 0, 99) == 0);  // a success, though there is no such device
   CHECK(status(session, 0, -1) == 0);
-  CHECK(status(session, 0, 2) == 0);   // with itself
+  CHECK(status(session, 0, 2) == 0);  // with itself
   std::int32_t on = 0;
   CHECK(session->aclrtDevicePeerAccessStatus(2, 0, &on) == code::rt_invalid_deviceid);
   CHECK(session->aclrtDevicePeerAccessStatus(0, 1, nullptr) == code::invalid_param);

@@ -128,7 +128,8 @@ TEST_CASE("a value that cannot be understood stops aclInit, which names the vari
   for (const char* bytes : {"0", "M", "-1", "64MB", "64m", "1T", "18446744073709551615G", "1048577G"}) {
     refused("DEVSHARE_HOST_CAPACITY", bytes);
   }
-  for (const char* matrix : {"01", "01/1", "01/1x", "01-10", "011/100", "01/10/"}) refused("DEVSHARE_HOST_PEERS", matrix);
+  for (const char* matrix : {"01", "01/1", "01/1x", "01-10", "011/100", "01/10/"})
+    refused("DEVSHARE_HOST_PEERS", matrix);
   for (const char* page : {"0", "3000", "2048", "2G"}) refused("DEVSHARE_HOST_NORMAL_PAGE", page);
   refused("DEVSHARE_HOST_NORMAL_PAGE", "4194304");  // above the huge page
   refused("DEVSHARE_HOST_HUGE_PAGE", "3M");
