@@ -65,9 +65,10 @@ UniqueFd open_with_room(Open open) {
 
 bool table_is_full(int error) { return error == EMFILE || error == ENFILE; }
 
-acl::aclError make_file(const std::string& directory, std::uint64_t bytes, Backing* out) {
-  UniqueFd file = open_with_room([&] {
-    // O_EXCL: nobody can give the file a name later, not even through /proc.
+// A file that has no name: nothing of it is left behind, however the process ends.
+UniqueFd open_unlinked(const std::string& directory) {
+  return open_with_room([&] {
+    // O_EXCL: nobody can give it a name later, not even through /proc.
     const int unnamed = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
     if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return unnamed;
     std::string name = directory + "/devshare-XXXXXX";
@@ -75,17 +76,24 @@ acl::aclError make_file(const std::string& directory, std::uint64_t bytes, Backi
     if (named >= 0) ::unlink(name.c_str());
     return named;
   });
+}
+
+// Reserves every byte now, also where the file system has no fallocate: else the first touch of a page that does not fit
+// would kill the process (B047). 0 or an errno.
+int reserve(const UniqueFd& file, std::uint64_t bytes) {
+  return ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+}
+
+acl::aclError make_in_directory(const std::string& directory, std::uint64_t bytes, Backing* out) {
+  UniqueFd file = open_unlinked(directory);
   if (!file) {
     if (table_is_full(errno)) return no_descriptor(errno);
     return backend_unavailable("making a file in " + directory, errno);
   }
-  // Reserves every byte now, also where the file system has no fallocate: else the first touch of a page that does not
-  // fit would kill the process (B047).
-  const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  const int error = reserve(file, bytes);
   if (error == ENOSPC || error == EDQUOT) {
+    file = {};  // gives back what was reserved before the file system was full
     struct statvfs room {};
-    const int closed = file.release();
-    ::close(closed);  // gives back what was reserved before the file system was full
     ::statvfs(directory.c_str(), &room);
     const std::uint64_t available = std::uint64_t{room.f_bavail} * room.f_frsize;
     return refuse(acl::code::rt_memory_allocation,
@@ -106,28 +114,41 @@ std::string fallback_directory() {
   return ::access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
+acl::aclError make_fallback(std::uint64_t bytes, Backing* out) {
+  const int error = make_unsealed(bytes, &out->descriptor);
+  out->sealed = false;
+  if (error == 0) return 0;
+  return table_is_full(error) ? no_descriptor(error) : not_made("without seals", bytes, error);
+}
+
 }  // namespace
+
+int make_unsealed(std::uint64_t bytes, UniqueFd* out) {
+  if (UniqueFd memory = open_with_room([] { return ::memfd_create("devshare", MFD_CLOEXEC); })) {
+    if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) return errno;
+    *out = std::move(memory);
+    return 0;
+  }
+  UniqueFd file = open_unlinked(fallback_directory());
+  if (!file) return errno;
+  if (const int error = reserve(file, bytes)) return error;
+  *out = std::move(file);
+  return 0;
+}
 
 acl::aclError make_backing(std::uint64_t bytes, Backing* out) {
   const Profile& switches = profile();
-  if (!switches.backing_directory.empty()) return make_file(switches.backing_directory, bytes, out);
+  if (!switches.backing_directory.empty()) return make_in_directory(switches.backing_directory, bytes, out);
 
-  bool sealed = true;
   UniqueFd memory = open_with_room([] { return ::memfd_create("devshare", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
-  if (!memory && table_is_full(errno)) return no_descriptor(errno);
   if (!memory) {
     const int error = errno;
-    if (!switches.backing_fallback_allowed) return backend_unavailable("memfd_create", error);
-    sealed = false;
-    memory = open_with_room([] { return ::memfd_create("devshare", MFD_CLOEXEC); });
-    if (!memory && table_is_full(errno)) return no_descriptor(errno);
-    if (!memory) return make_file(fallback_directory(), bytes, out);
+    if (table_is_full(error)) return no_descriptor(error);
+    return switches.backing_fallback_allowed ? make_fallback(bytes, out) : backend_unavailable("memfd_create", error);
   }
   if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) return not_made("as a memfd", bytes, errno);
-  if (sealed && ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    if (!switches.backing_fallback_allowed) return backend_unavailable("F_ADD_SEALS", errno);
-    sealed = false;
-  }
+  const bool sealed = ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  if (!sealed && !switches.backing_fallback_allowed) return backend_unavailable("F_ADD_SEALS", errno);
   *out = {std::move(memory), sealed};
   return 0;
 }

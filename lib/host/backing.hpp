@@ -24,4 +24,8 @@ struct Backing {
 // available), backend_unavailable with errno.
 acl::aclError make_backing(std::uint64_t bytes, Backing* out);
 
+// What a system without sealed memfds has, for whoever DEVSHARE_HOST_FALLBACK permits: `bytes` zero bytes in a memfd
+// without seals, else in an unlinked file, where they are reserved. 0 or an errno.
+int make_unsealed(std::uint64_t bytes, UniqueFd* out);
+
 }  // namespace devshare::host

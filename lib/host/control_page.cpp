@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control_page.hpp"
 
+#include "backing.hpp"
+#include "profile.hpp"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -55,8 +58,14 @@ bool make_robust(pthread_mutex_t* mutex) noexcept {
 
 int ControlPage::create(std::uint64_t instance, std::unique_ptr<ControlPage>* out) {
   UniqueFd file(::memfd_create("devshare-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return errno;
-  if (::ftruncate(file.get(), sizeof(ControlLayout)) != 0) return errno;
+  const bool sealable = static_cast<bool>(file);
+  if (sealable) {
+    if (::ftruncate(file.get(), sizeof(ControlLayout)) != 0) return errno;
+  } else {
+    const int error = errno;
+    if (!profile().backing_fallback_allowed || error == EMFILE || error == ENFILE) return error;
+    if (const int none = make_unsealed(sizeof(ControlLayout), &file)) return none;  // B099
+  }
   void* memory = ::mmap(nullptr, sizeof(ControlLayout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return errno;
   auto* layout = static_cast<ControlLayout*>(memory);  // a fresh file reads as zeros: no slot is live
@@ -67,12 +76,8 @@ int ControlPage::create(std::uint64_t instance, std::unique_ptr<ControlPage>* ou
     return ENOTSUP;
   }
   // From here on nobody else can write. Kernels before 5.1 lack that seal; there importers are trusted not to.
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL) {
-    const int error = errno;
-    ::munmap(memory, sizeof(ControlLayout));
-    return error;
-  }
-  if (::fcntl(file.get(), F_ADD_SEALS, wanted_seals) != 0) {
+  if (sealable && ((::fcntl(file.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL) ||
+                   ::fcntl(file.get(), F_ADD_SEALS, wanted_seals) != 0)) {
     const int error = errno;
     ::munmap(memory, sizeof(ControlLayout));
     return error;
@@ -104,10 +109,9 @@ void ControlPage::release_death_word() noexcept { ::pthread_mutex_unlock(&layout
 std::shared_ptr<const ControlPageView> ControlPageView::map(const UniqueFd& file, std::uint64_t instance) {
   struct stat status {};
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & wanted_seals) != wanted_seals || ::fstat(file.get(), &status) != 0 ||
-      status.st_size != static_cast<off_t>(sizeof(ControlLayout))) {
-    return nullptr;
-  }
+  const bool sealed = seals >= 0 && (seals & wanted_seals) == wanted_seals;
+  if (!sealed && !profile().backing_fallback_allowed) return nullptr;
+  if (::fstat(file.get(), &status) != 0 || status.st_size != static_cast<off_t>(sizeof(ControlLayout))) return nullptr;
   void* memory = ::mmap(nullptr, sizeof(ControlLayout), PROT_READ, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return nullptr;
   const auto* layout = static_cast<const ControlLayout*>(memory);

@@ -38,6 +38,8 @@ pid_t fork_as(pid_t number);  // fork() whose child has that number; -1 when it 
 
 // From now on a system call of this process fails with that errno, for ever: call it in a child.
 int refuse_system_call(long number, int with_errno);
+// The same for memfd_create, where it is asked for all of `flags`; 0: always.
+int refuse_memfd_create(int with_errno, unsigned flags = 0);
 std::string why_no_refused_system_calls();
 
 }  // namespace devshare::test

@@ -18,13 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -373,22 +368,6 @@ TEST_CASE("a backing directory that is not there is named in the refusal") {
 
 namespace {
 
-// memfd_create fails with this errno when it is asked for `flags`, all of them; 0: always.
-bool refuse_memfd(unsigned flags, unsigned short error) {
-  const auto offset_of_flags = static_cast<std::uint32_t>(offsetof(seccomp_data, args[1]));
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 4),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset_of_flags),
-      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, flags),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, flags, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 struct MemfdRefusal {
   const char* what;
   unsigned flags;
@@ -407,7 +386,7 @@ TEST_CASE("B099: a system that refuses memfd_create is a refusal with its errno"
   if (const std::string reason = devshare::test::why_no_refused_system_calls(); !reason.empty()) DEVSHARE_SKIP(reason);
   for (const MemfdRefusal& refusal : memfd_refusals) {
     const auto end = in_child([&] {
-      demand(refuse_memfd(refusal.flags, static_cast<unsigned short>(refusal.error)), "a filter");
+      demand(devshare::test::refuse_memfd_create(refusal.error, refusal.flags) == 0, "a filter");
       HostSession session;
       void* address = nullptr;
       demand(session.acl.aclrtMalloc(&address, 4096, 0) == code::rt_memory_allocation, "207001");
@@ -427,7 +406,7 @@ TEST_CASE("B099: with the fallback allowed memory works, is visibly unsealed and
     const devshare::test::TempDirectory directory("fallback");
     const auto end = in_child([&] {
       ::setenv("XDG_RUNTIME_DIR", directory.path().c_str(), 1);
-      demand(refuse_memfd(refusal.flags, static_cast<unsigned short>(refusal.error)), "a filter");
+      demand(devshare::test::refuse_memfd_create(refusal.error, refusal.flags) == 0, "a filter");
       HostSession session;
       void* const memory = session.allocate(3 * MiB);
       demand(memory != nullptr, "memory");
