@@ -21,18 +21,20 @@ struct alignas(64) Slot {
 constinit std::atomic<Slot*> slots{nullptr};
 constinit std::atomic<std::uint32_t> closed{0};
 
-struct ThreadSlot {
-  Slot* slot = nullptr;
-  ~ThreadSlot() {
-    if (slot == nullptr) return;
-    slot->taken.store(false, std::memory_order_release);
-    slot = nullptr;
+constinit thread_local Slot* mine = nullptr;  // apart from ThreadEnd: no destructor, so no guard on the fast path
+
+struct ThreadEnd {
+  bool armed = false;
+  ~ThreadEnd() {
+    if (mine == nullptr) return;
+    mine->taken.store(false, std::memory_order_release);
+    mine = nullptr;
   }
 };
 
-thread_local ThreadSlot mine;
-
 Slot& find_slot() {
+  thread_local ThreadEnd end;
+  end.armed = true;
   for (Slot* slot = slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
     bool free = false;
     if (slot->process != process_generation()) continue;
@@ -46,32 +48,31 @@ Slot& find_slot() {
 }
 
 Slot& my_slot() {
-  if (mine.slot == nullptr || mine.slot->process != process_generation()) [[unlikely]] mine.slot = &find_slot();
-  return *mine.slot;
+  Slot* slot = mine;
+  if (slot == nullptr || slot->process != process_generation()) [[unlikely]] mine = slot = &find_slot();
+  return *slot;
 }
 
 }  // namespace
 
 // Store, then load, on this side; the same the other way round in close_gate. Both in one total order: either the call
 // sees the gate closed, or the closer sees the call.
-CallGate::CallGate() noexcept {
-  Slot& slot = my_slot();
-  const std::uint32_t depth = slot.depth.load(std::memory_order_relaxed);
+CallGate::CallGate() noexcept : depth_(my_slot().depth) {
+  const std::uint32_t depth = depth_.load(std::memory_order_relaxed);
   if (depth != 0) {  // a call inside a call
-    slot.depth.store(depth + 1, std::memory_order_relaxed);
+    depth_.store(depth + 1, std::memory_order_relaxed);
     return;
   }
   for (;;) {
-    slot.depth.store(1, std::memory_order_seq_cst);
+    depth_.store(1, std::memory_order_seq_cst);
     if (closed.load(std::memory_order_seq_cst) == 0) [[likely]] return;
-    slot.depth.store(0, std::memory_order_seq_cst);
+    depth_.store(0, std::memory_order_seq_cst);
     closed.wait(1, std::memory_order_acquire);
   }
 }
 
 CallGate::~CallGate() {
-  std::atomic<std::uint32_t>& depth = my_slot().depth;
-  depth.store(depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
 }
 
 void close_gate() noexcept {

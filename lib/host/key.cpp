@@ -3,6 +3,8 @@
 
 #include "random.hpp"
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <span>
 
@@ -38,11 +40,15 @@ KeyName unpack(const Data& data) noexcept {
   return name;
 }
 
-int digit_value(char digit) noexcept {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  return -1;
+constexpr std::array<std::int8_t, 256> make_digit_values() {
+  std::array<std::int8_t, 256> values{};
+  values.fill(-1);
+  for (int i = 0; i < 16; ++i) values[static_cast<std::size_t>("0123456789abcdef"[i])] = static_cast<std::int8_t>(i);
+  return values;
 }
+constexpr std::array<std::int8_t, 256> digit_values = make_digit_values();
+
+int digit_value(char digit) noexcept { return digit_values[static_cast<unsigned char>(digit)]; }
 
 std::optional<KeyName> decode_text(const char* key) noexcept {
   Data data{};
@@ -111,8 +117,13 @@ std::optional<KeyName> decode_key(const char* key, KeyForm form) noexcept {
 }
 
 bool same_secret(const KeyName& a, const KeyName& b) noexcept {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.secret.size(); ++i) difference |= static_cast<unsigned>(a.secret[i] ^ b.secret[i]);
+  // In words, and all of them whatever the first ones say.
+  using Words = std::array<std::uint32_t, sizeof(a.secret) / sizeof(std::uint32_t)>;
+  static_assert(sizeof(Words) == sizeof(a.secret));
+  const auto words_of_a = std::bit_cast<Words>(a.secret);
+  const auto words_of_b = std::bit_cast<Words>(b.secret);
+  std::uint32_t difference = 0;
+  for (std::size_t i = 0; i < words_of_a.size(); ++i) difference |= words_of_a[i] ^ words_of_b[i];
   return difference == 0;
 }
 

@@ -147,8 +147,6 @@ const std::uint32_t* session_word() noexcept {
   return reinterpret_cast<const std::uint32_t*>(&process_page().session);
 }
 
-bool initialised() noexcept { return (process_page().session.load(std::memory_order_acquire) & 1) != 0; }
-
 bool in_forked_child() noexcept {
   const std::uint32_t owner = initialised_process.load(std::memory_order_relaxed);
   return owner != 0 && owner != process_generation() + 1;

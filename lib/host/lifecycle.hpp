@@ -2,8 +2,11 @@
 // Init and finalize, the session number, and the gate every call passes.
 #pragma once
 
+#include "process_page.hpp"
+
 #include <devshare/acl/types.hpp>
 
+#include <atomic>
 #include <cstdint>
 
 namespace devshare::host {
@@ -15,11 +18,7 @@ namespace devshare::host {
 const std::uint32_t* session_word() noexcept;
 
 // True between aclInit and aclFinalize of this process (not of a forked parent).
-bool initialised() noexcept;
-
-// Differs between a process and its forked children, also after a raw clone: 0 in the first that asks, another number
-// in each generation. One load from a page that the kernel wipes in children.
-std::uint32_t process_generation() noexcept;
+inline bool initialised() noexcept { return (process_page().session.load(std::memory_order_acquire) & 1) != 0; }
 
 // True in a child forked while its parent's runtime was initialised, until its own aclInit (R4).
 bool in_forked_child() noexcept;
@@ -32,6 +31,9 @@ class CallGate {
   ~CallGate();
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& depth_;
 };
 
 // Around fork, before all other modules; in the parent after them.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process_page.hpp"
 
-#include "lifecycle.hpp"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,11 +9,12 @@
 namespace devshare::host {
 namespace {
 
-constinit std::atomic<ProcessPage*> page{nullptr};
 constinit ProcessPage stand_in;  // where no page is to be had: the fork handlers wipe it
 constinit std::atomic<std::uint32_t> tokens_given{0};
 
-ProcessPage& make_page() noexcept {
+}  // namespace
+
+ProcessPage& make_process_page() noexcept {
   const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const fresh = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ProcessPage* made = &stand_in;
@@ -24,16 +23,9 @@ ProcessPage& make_page() noexcept {
     ::madvise(fresh, bytes, MADV_WIPEONFORK);
   }
   ProcessPage* first = nullptr;
-  if (page.compare_exchange_strong(first, made, std::memory_order_acq_rel)) return *made;
+  if (made_process_page.compare_exchange_strong(first, made, std::memory_order_acq_rel)) return *made;
   if (fresh != MAP_FAILED) ::munmap(fresh, bytes);
   return *first;
-}
-
-}  // namespace
-
-ProcessPage& process_page() noexcept {
-  ProcessPage* const made = page.load(std::memory_order_acquire);
-  return made != nullptr ? *made : make_page();
 }
 
 void wipe_process_page() noexcept {
@@ -41,13 +33,12 @@ void wipe_process_page() noexcept {
   process_page().token.store(0, std::memory_order_relaxed);
 }
 
-std::uint32_t process_generation() noexcept {
-  std::atomic<std::uint32_t>& token = process_page().token;
-  std::uint32_t mine = token.load(std::memory_order_acquire);
-  if (mine != 0) [[likely]] return mine - 1;
+std::uint32_t new_process_generation() noexcept {
   // Counted first, so that a fork in between can only leave a number out and never give one twice.
   const std::uint32_t fresh = tokens_given.fetch_add(1, std::memory_order_relaxed) + 1;
-  return token.compare_exchange_strong(mine, fresh, std::memory_order_acq_rel) ? fresh - 1 : mine - 1;
+  std::uint32_t mine = 0;
+  const bool first = process_page().token.compare_exchange_strong(mine, fresh, std::memory_order_acq_rel);
+  return (first ? fresh : mine) - 1;
 }
 
 }  // namespace devshare::host

@@ -14,7 +14,22 @@ struct ProcessPage {
   std::atomic<std::uint32_t> token{0};  // process_generation() + 1; 0: not asked for yet in this process
 };
 
-ProcessPage& process_page() noexcept;
+inline constinit std::atomic<ProcessPage*> made_process_page{nullptr};
+ProcessPage& make_process_page() noexcept;
+
+// One load: every call asks it several times.
+inline ProcessPage& process_page() noexcept {
+  ProcessPage* const made = made_process_page.load(std::memory_order_acquire);
+  return made != nullptr ? *made : make_process_page();
+}
+
+// Differs between a process and its forked children, also after a raw clone: 0 in the first that asks, another number
+// in each generation.
+std::uint32_t new_process_generation() noexcept;
+inline std::uint32_t process_generation() noexcept {
+  const std::uint32_t token = process_page().token.load(std::memory_order_acquire);
+  return token != 0 ? token - 1 : new_process_generation();
+}
 
 // In a forked child, for a kernel that cannot wipe pages.
 void wipe_process_page() noexcept;

@@ -2,6 +2,8 @@
 #include "wire.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <type_traits>
 
 namespace devshare::host {
@@ -21,9 +23,13 @@ class Writer {
 
   template <class Integer>
   void put(Integer value) noexcept {
-    const auto bits = static_cast<std::make_unsigned_t<Integer>>(value);
-    for (std::size_t i = 0; i < sizeof bits; ++i) left_[i] = static_cast<std::uint8_t>(bits >> (8 * i));
-    left_ = left_.subspan(sizeof bits);
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(left_.data(), &value, sizeof value);
+    } else {
+      const auto bits = static_cast<std::make_unsigned_t<Integer>>(value);
+      for (std::size_t i = 0; i < sizeof bits; ++i) left_[i] = static_cast<std::uint8_t>(bits >> (8 * i));
+    }
+    left_ = left_.subspan(sizeof value);
   }
   void put(std::span<const std::uint8_t> bytes) noexcept {
     std::copy(bytes.begin(), bytes.end(), left_.begin());
@@ -40,13 +46,17 @@ class Reader {
 
   template <class Integer>
   void take(Integer& value) noexcept {
-    std::make_unsigned_t<Integer> bits = 0;
-    for (std::size_t i = 0; i < sizeof bits; ++i) {
-      bits = static_cast<std::make_unsigned_t<Integer>>(bits | static_cast<std::make_unsigned_t<Integer>>(left_[i])
-                                                                   << (8 * i));
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(&value, left_.data(), sizeof value);
+    } else {
+      std::make_unsigned_t<Integer> bits = 0;
+      for (std::size_t i = 0; i < sizeof bits; ++i) {
+        bits = static_cast<std::make_unsigned_t<Integer>>(bits | static_cast<std::make_unsigned_t<Integer>>(left_[i])
+                                                                     << (8 * i));
+      }
+      value = static_cast<Integer>(bits);
     }
-    value = static_cast<Integer>(bits);
-    left_ = left_.subspan(sizeof bits);
+    left_ = left_.subspan(sizeof value);
   }
   void take(std::span<std::uint8_t> bytes) noexcept {
     std::copy_n(left_.begin(), bytes.size(), bytes.begin());

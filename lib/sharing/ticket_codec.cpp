@@ -2,6 +2,8 @@
 #include "ticket_codec.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace devshare {
 namespace detail {
@@ -23,8 +25,13 @@ class Writer {
 
   template <class T>
   void number(T value) noexcept {
-    auto bits = static_cast<std::uint64_t>(value);
-    for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8) *at_++ = static_cast<std::byte>(bits & 0xff);
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(at_, &value, sizeof(T));
+      at_ += sizeof(T);
+    } else {
+      auto bits = static_cast<std::uint64_t>(value);
+      for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8) *at_++ = static_cast<std::byte>(bits & 0xff);
+    }
   }
   template <std::size_t N>
   void array(const std::array<std::byte, N>& bytes) noexcept {
@@ -42,6 +49,12 @@ class Reader {
 
   template <class T>
   T number() noexcept {
+    if constexpr (std::endian::native == std::endian::little) {
+      T value;
+      std::memcpy(&value, at_, sizeof(T));
+      at_ += sizeof(T);
+      return value;
+    }
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < sizeof(T); ++i) bits |= std::to_integer<std::uint64_t>(*at_++) << (8 * i);
     return static_cast<T>(bits);
