@@ -66,7 +66,10 @@ class ByDevshare final : public Way {
     return *runtime_;
   }
   Device& device() {
-    if (!device_) device_ = must(runtime().device(DeviceId{0}), "the device");
+    if (!device_) {
+      device_ = must(runtime().device(DeviceId{0}), "the device");
+      must(device_->make_current(), "making the device current");  // as a program does that works on a device
+    }
     return *device_;
   }
 

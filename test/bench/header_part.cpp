@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "counts/header_cost.hpp"
+#include "parts.hpp"
+
+#include <fmt/format.h>
+
+namespace devshare::bench {
+namespace {
+
+struct Header {
+  const char* name;
+  long most_lines;
+  double most_mib;
+};
+constexpr Header headers[] = {
+    {"devshare/memory.hpp", 36'000, 80},
+    {"devshare/exported.hpp", 36'000, 80},
+    {"devshare/imported.hpp", 36'000, 80},
+    {"devshare/devshare.hpp", 55'000, 110},
+};
+
+}  // namespace
+
+std::vector<Row> header_rows() {
+  std::vector<Row> rows;
+  for (const Header& header : headers) {
+    const test::HeaderCost cost = test::cost_of_including({header.name});
+    if (!cost.problem.empty()) {
+      rows.push_back({header.name, "not measured: " + cost.problem, "", Verdict::not_valid, "–"});
+      continue;
+    }
+    rows.push_back({fmt::format("{}, preprocessed lines", header.name), fmt::format("{}", cost.lines),
+                    fmt::format("≤ {}", header.most_lines),
+                    cost.lines <= header.most_lines ? Verdict::met : Verdict::missed, "exact"});
+    rows.push_back({fmt::format("{}, MiB to compile", header.name), fmt::format("{:.1f}", cost.peak_mib),
+                    fmt::format("≤ {}", header.most_mib),
+                    cost.peak_mib <= header.most_mib ? Verdict::met : Verdict::missed, "exact to 1 %"});
+  }
+  return rows;
+}
+
+}  // namespace devshare::bench

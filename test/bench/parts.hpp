@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the table. Each is run in a process of its own, so that none inherits another's runtime, threads or
+// processor.
+#pragma once
+
+#include "table.hpp"
+
+#include <vector>
+
+namespace devshare::bench {
+
+std::vector<Row> call_rows();    // instructions of a wrapped call
+std::vector<Row> share_rows();   // a whole share, against the program by hand and against Boost
+std::vector<Row> copy_rows();    // cold and warm copies, against the bare calls and memcpy
+std::vector<Row> header_rows();  // lines and memory of an include
+
+std::vector<Row> many_exports_rows();     // import from a process with 10,000 exports
+std::vector<Row> many_importers_rows();   // 8 importers at once
+std::vector<Row> repeated_import_rows();  // of a key that is open
+
+}  // namespace devshare::bench
