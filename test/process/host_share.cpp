@@ -94,6 +94,7 @@ TEST_CASE("a hundred keys of one process come over one connection, and the impor
     }
     me.pause_until("B", "imported");
     me.expect_equal(host::counters().connections, std::uint64_t{1}, "one importer, one connection");
+    me.step("counted");
     me.pause_until("B", "done");
   });
   story.actor("B", [](Actor& me) {
@@ -106,6 +107,7 @@ TEST_CASE("a hundred keys of one process come over one connection, and the impor
     }
     me.expect_equal(host::counters().connections, std::uint64_t{1}, "one exporter, one connection");
     me.step("imported");
+    me.pause_until("A", "counted");
     for (const Key& key : keys) b.close(key);
     host::Counters left = host::counters();
     left.connections = 0;
