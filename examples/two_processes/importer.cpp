@@ -8,7 +8,7 @@
 
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>
-#include <devshare/view.hpp>
+#include <devshare/host.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -69,14 +69,11 @@ Result<void> write(const Device& device, DeviceSpan<std::byte> to, std::span<con
 }
 
 Result<void> use(const Options& options) {
-  std::vector<std::byte> room(1 << 20);
-  const examples::Digest on_disk = digest_on_disk(options.file, room);
+  const Socket exporter = connect_to(options.socket, Patience(options.patience));
 
   DEVSHARE_TRY(runtime, Runtime::open());
   DEVSHARE_TRY(device, runtime.device(DeviceId{options.device}));
   DEVSHARE_TRY(me, runtime.bare_pid());
-
-  const Socket exporter = connect_to(options.socket, Patience(options.patience));
   exporter.send(Hello{me.to_message()});
   const auto invitation = exporter.receive<Invitation>();
   const auto say = [&]<class... Arguments>(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -89,6 +86,8 @@ Result<void> use(const Options& options) {
   say("device {}: imported {} bytes of process {}, device {}", options.device, mapping.size(), ticket.exporter().pid,
       ticket.owner_device());
 
+  std::vector<std::byte> room(1 << 20);
+  const examples::Digest on_disk = digest_on_disk(options.file, room);
   const auto start = std::chrono::steady_clock::now();
   const auto by_copies = digest_by_copies(device, content, room);
   const bool other_device = !by_copies && by_copies.error() == Errc::cross_device_copy;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime_state.hpp"
 
-#include <devshare/view.hpp>
+#include <devshare/host.hpp>
 
 namespace devshare::detail {
 

@@ -79,8 +79,8 @@ Received receive_message(int socket, std::span<std::uint8_t> buffer, bool descri
     received.outcome = Received::Outcome::intruder;
   } else if ((header.msg_flags & MSG_CTRUNC) != 0) {
     // With room for one and none there, the kernel could not install it; else there was more than agreed.
-    received.outcome = descriptor_wanted && descriptors == 0 ? Received::Outcome::descriptor_lost
-                                                             : Received::Outcome::intruder;
+    received.outcome =
+        descriptor_wanted && descriptors == 0 ? Received::Outcome::descriptor_lost : Received::Outcome::intruder;
   } else {
     received.outcome = Received::Outcome::message;
   }

@@ -67,9 +67,12 @@ Fetched refused(Reason reason) { return {local_refusal(reason), UniqueFd(), null
 Reason reason_of_errno(int error) noexcept {
   switch (error) {
     case EMFILE:
-    case ENFILE: return Reason::descriptor_limit;
-    case EAGAIN: return Reason::timed_out;
-    default: return Reason::exporter_gone;  // nobody listens, or no longer
+    case ENFILE:
+      return Reason::descriptor_limit;
+    case EAGAIN:
+      return Reason::timed_out;
+    default:
+      return Reason::exporter_gone;  // nobody listens, or no longer
   }
 }
 
@@ -165,10 +168,15 @@ Exchange exchange(Connection& connection, Op op, const KeyName& key, Clock::time
   Received received = wait_for_reply(connection.socket.get(), bytes, deadline);
   switch (received.outcome) {
     case Received::Outcome::message:
-    case Received::Outcome::descriptor_lost: break;
+    case Received::Outcome::descriptor_lost:
+      break;
     case Received::Outcome::nothing:
-    case Received::Outcome::interrupted: result.failed = Reason::timed_out; return result;
-    case Received::Outcome::intruder: result.failed = Reason::protocol; return result;
+    case Received::Outcome::interrupted:
+      result.failed = Reason::timed_out;
+      return result;
+    case Received::Outcome::intruder:
+      result.failed = Reason::protocol;
+      return result;
     case Received::Outcome::closed:
       result.failed = Reason::exporter_gone;
       result.dead = true;

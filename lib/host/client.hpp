@@ -20,8 +20,8 @@ struct Fetched {
 };
 
 // Asks the exporter of `key` for its memory. When the answer could not be had at all, `reply` carries the refusal that
-// this side gives: exporter_gone, timed_out, user_refused, protocol, descriptor_limit. Any thread; no lock is held while
-// waiting.
+// this side gives: exporter_gone, timed_out, user_refused, protocol, descriptor_limit. Any thread; no lock is held
+// while waiting.
 Fetched fetch_memory(const KeyName& key);
 
 std::size_t client_connections();

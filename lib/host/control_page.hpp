@@ -38,7 +38,7 @@ class ControlPage {
   ExporterWatch watch(std::uint32_t slot, std::uint64_t expected) const noexcept;
 
   void hold_death_word() noexcept;
-  void release_death_word() noexcept;  // an orderly end; all slots have been turned off
+  void release_death_word() noexcept;                       // an orderly end; all slots have been turned off
   void close_descriptor() noexcept { file_ = UniqueFd(); }  // in a forked child
 
  private:

@@ -88,8 +88,9 @@ void reclaim_stale(const UniqueFd& directory, const std::string& path) {
   while (const dirent* entry = ::readdir(listing)) {
     const std::string_view name = entry->d_name;
     struct stat status {};
-    if (!name.starts_with(name_prefix) || ::fstatat(::dirfd(listing), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid()) {
+    if (!name.starts_with(name_prefix) ||
+        ::fstatat(::dirfd(listing), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(status.st_mode) ||
+        status.st_uid != ::geteuid()) {
       continue;
     }
     Address address;
@@ -130,9 +131,9 @@ void unlink_at_exit(const std::string& path) {
   static bool registered = false;
   if (!registered) {
     registered = std::atexit([] {
-      const PathToUnlink& left = path_to_unlink();
-      if (left.path[0] != '\0' && left.process == process_generation()) ::unlink(left.path.data());
-    }) == 0;
+                   const PathToUnlink& left = path_to_unlink();
+                   if (left.path[0] != '\0' && left.process == process_generation()) ::unlink(left.path.data());
+                 }) == 0;
   }
   duty.process = process_generation();
   duty.path = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <devshare/host.hpp>
+#include <devshare/instrument.hpp>
 
 namespace devshare::host {
 namespace {

@@ -14,9 +14,12 @@ using detail::Reason;
 
 Reason reason_for(Whitelist::Verdict verdict) noexcept {
   switch (verdict) {
-    case Whitelist::Verdict::listed_too_early: return Reason::admitted_too_early;
-    case Whitelist::Verdict::foreign_namespace: return Reason::foreign_pid_namespace;
-    default: return Reason::not_admitted;
+    case Whitelist::Verdict::listed_too_early:
+      return Reason::admitted_too_early;
+    case Whitelist::Verdict::foreign_namespace:
+      return Reason::foreign_pid_namespace;
+    default:
+      return Reason::not_admitted;
   }
 }
 

@@ -23,10 +23,10 @@ struct Export {
   KeyName name;
   std::uintptr_t address = 0;
   std::uint64_t size = 0;
-  std::uint64_t block = 0;  // id of the block that was exported; 0: this slot is free
-  std::uint64_t watch = 0;  // what the slot of the control page holds while the memory is there
-  bool open_to_all = false; // exported with pid validation disabled
-  bool freed = false;       // a tombstone: its memory is gone, its name stays until it is closed
+  std::uint64_t block = 0;   // id of the block that was exported; 0: this slot is free
+  std::uint64_t watch = 0;   // what the slot of the control page holds while the memory is there
+  bool open_to_all = false;  // exported with pid validation disabled
+  bool freed = false;        // a tombstone: its memory is gone, its name stays until it is closed
   Whitelist whitelist;
 };
 

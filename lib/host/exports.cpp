@@ -47,10 +47,13 @@ acl::aclError refuse_null(const char* what) {
 acl::aclError refuse_descriptors(int error) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  return refuse(code::rt_memory_allocation,
-                Cause{.reason = Reason::descriptor_limit, .system_errno = error, .needed = limit.rlim_cur,
-                      .available = limit.rlim_cur},
-                fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE", limit.rlim_cur));
+  return refuse(
+      code::rt_memory_allocation,
+      Cause{.reason = Reason::descriptor_limit,
+            .system_errno = error,
+            .needed = limit.rlim_cur,
+            .available = limit.rlim_cur},
+      fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE", limit.rlim_cur));
 }
 
 acl::aclError refuse_start(int error) {
@@ -79,7 +82,8 @@ acl::aclError check_exportable(const PinnedBlock& pinned, std::uintptr_t address
   if (offset != 0 && !(now.interior_export_allowed && offset % pinned.page_size() == 0)) {
     return refuse(code::rt_drv_internal, Reason::not_block_start,
                   fmt::format("devPtr lies {} bytes inside its allocation: export the allocation's start and send the "
-                              "offset beside the key (R10)", offset));
+                              "offset beside the key (R10)",
+                              offset));
   }
   if (pinned.read_only()) {
     return refuse(code::rt_drv_internal, Reason::read_only, "devPtr was allocated read-only (R12)");
@@ -109,8 +113,9 @@ Export* own_key_to_change(State& all, const char* bytes, acl::aclError* refused)
   }
   Export* key = all.session->find(*name);
   if (key == nullptr || key->freed) {
-    *refused = refuse(code::rt_drv_internal, Reason::unknown_key,
-                      key == nullptr ? "this process has no such key: it was closed" : "the memory of the key was freed");
+    *refused =
+        refuse(code::rt_drv_internal, Reason::unknown_key,
+               key == nullptr ? "this process has no such key: it was closed" : "the memory of the key was freed");
     return nullptr;
   }
   if (key->open_to_all) {
@@ -240,9 +245,10 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
   if (pid == nullptr) return refuse_null("pid");
   if (num == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
   if (num > max_import_pids_per_call) {
-    return refuse(code::rt_param_invalid, Cause{.reason = Reason::too_many_pids, .needed = num, .available = max_import_pids_per_call},
-                  fmt::format("{} pids in one call: {} at most, call again for the others (R16)", num,
-                              max_import_pids_per_call));
+    return refuse(
+        code::rt_param_invalid,
+        Cause{.reason = Reason::too_many_pids, .needed = num, .available = max_import_pids_per_call},
+        fmt::format("{} pids in one call: {} at most, call again for the others (R16)", num, max_import_pids_per_call));
   }
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
@@ -265,7 +271,8 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
     ++admitted;
   }
   if (admitted == 0) {
-    return refuse(code::rt_drv_internal, Reason::bad_argument, "no pid is left once 0 and the exporter's own are taken out");
+    return refuse(code::rt_drv_internal, Reason::bad_argument,
+                  "no pid is left once 0 and the exporter's own are taken out");
   }
   return code::success;
 }

@@ -83,29 +83,36 @@ std::int32_t user_number(std::int32_t physical) {
 
 std::string explain(const Reply& reply) {
   switch (reply.reason) {
-    case Reason::unknown_key: return "the exporter has no such key: it was closed, or its memory was freed (R18)";
-    case Reason::exporter_gone: return "nobody serves this key: its exporter has ended, or the key was damaged on its way";
+    case Reason::unknown_key:
+      return "the exporter has no such key: it was closed, or its memory was freed (R18)";
+    case Reason::exporter_gone:
+      return "nobody serves this key: its exporter has ended, or the key was damaged on its way";
     case Reason::timed_out:
       return fmt::format("the exporter did not answer within {} ms", profile().exporter_deadline_ms);
-    case Reason::user_refused: return "exporter and importer belong to different users";
-    case Reason::protocol: return "what answered does not speak as the host runtime of this release does";
+    case Reason::user_refused:
+      return "exporter and importer belong to different users";
+    case Reason::protocol:
+      return "what answered does not speak as the host runtime of this release does";
     case Reason::not_admitted:
-      return fmt::format("this process goes by {} and was not admitted: the key lists {} pid{}{} (R13, R14)", bare_pid(),
-                         reply.listed_count, reply.listed_count == 1 ? "" : "s",
+      return fmt::format("this process goes by {} and was not admitted: the key lists {} pid{}{} (R13, R14)",
+                         bare_pid(), reply.listed_count, reply.listed_count == 1 ? "" : "s",
                          reply.listed_count == 0 ? "" : fmt::format(", {} among them", reply.listed_pid));
     case Reason::admitted_too_early:
       return fmt::format("pid {} was admitted before this process, which has it now, was started: admit it again (R15)",
                          bare_pid());
     case Reason::foreign_pid_namespace:
-      return fmt::format("pid {} was admitted, but the exporter lives in a pid namespace where it cannot check plain "
-                         "pids: set DEVSHARE_HOST_BARE_PID=inode on both sides", bare_pid());
+      return fmt::format(
+          "pid {} was admitted, but the exporter lives in a pid namespace where it cannot check plain "
+          "pids: set DEVSHARE_HOST_BARE_PID=inode on both sides",
+          bare_pid());
     case Reason::descriptor_limit:
       return reply.code == code::rt_memory_allocation
                  ? fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE",
                                reply.available)
                  : fmt::format("the exporter serves {} importers at once and has no descriptor for another",
                                reply.available);
-    default: return "the exporter refused";
+    default:
+      return "the exporter refused";
   }
 }
 
@@ -174,13 +181,13 @@ acl::aclError check_peer_access(const SharedBytes& shared, const DeviceNumber& l
   if (peer_access_effective(local.physical, owner)) return code::success;
   return refuse(code::rt_drv_internal, between,
                 fmt::format("the memory is on physical device {} and this thread's device is {}: import with the "
-                            "peer-access flag, or enable peer access both ways first (R19)", owner, local.physical));
+                            "peer-access flag, or enable peer access both ways first (R19)",
+                            owner, local.physical));
 }
 
 acl::aclError open_key(const KeyName& name, const DeviceNumber& local, std::uint64_t flags, Opened* out) {
   SharedBytes shared;
-  if (const acl::aclError refused =
-          is_own_key(name) ? open_own_key(name, &shared) : fetch_foreign_key(name, &shared)) {
+  if (const acl::aclError refused = is_own_key(name) ? open_own_key(name, &shared) : fetch_foreign_key(name, &shared)) {
     return refused;
   }
   if (const acl::aclError refused = check_peer_access(shared, local, flags)) return refused;
@@ -194,10 +201,10 @@ acl::aclError open_key(const KeyName& name, const DeviceNumber& local, std::uint
 // Once more what is open already: no system call, no word with the exporter.
 acl::aclError open_again(Opened& opened, const DeviceNumber& local) {
   if (opened.device.physical != local.physical) {
-    return refuse(code::rt_drv_internal,
-                  Cause{.reason = Reason::on_other_device, .device = local.user, .peer_device = opened.device.user},
-                  fmt::format("this process has the key open on device {}: close it there first (R25)",
-                              opened.device.user));
+    return refuse(
+        code::rt_drv_internal,
+        Cause{.reason = Reason::on_other_device, .device = local.user, .peer_device = opened.device.user},
+        fmt::format("this process has the key open on device {}: close it there first (R25)", opened.device.user));
   }
   if (opened.watch.gone()) {
     return refuse(code::rt_drv_internal, Reason::exporter_gone,

@@ -24,7 +24,7 @@ namespace {
 // A forked child goes on with the faults, delays and the journal of its parent: it is the parent's test.
 struct Instrument {
   std::mutex mutex;
-  Faults asked;     // through devshare/host.hpp
+  Faults asked;     // through devshare/instrument.hpp
   Faults switched;  // by the profile in force, of which the next three are
   std::vector<FaultSwitch> fault_switches;
   std::vector<DelaySwitch> delay_switches;
@@ -112,7 +112,7 @@ void instrument_before_fork() { instrument().mutex.lock(); }
 void instrument_after_fork_in_parent() { instrument().mutex.unlock(); }
 void instrument_after_fork_in_child() { instrument().mutex.unlock(); }
 
-// --- devshare/host.hpp ---
+// --- devshare/instrument.hpp ---
 
 bool set(std::string_view name, std::string_view value) { return override_switch(name, value); }
 void unset_all() { drop_switch_overrides(); }

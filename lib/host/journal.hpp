@@ -6,7 +6,7 @@
 #include "file_identity.hpp"
 #include "unique_fd.hpp"
 
-#include <devshare/host.hpp>
+#include <devshare/instrument.hpp>
 
 #include <string>
 #include <string_view>

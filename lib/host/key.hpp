@@ -20,9 +20,9 @@ namespace devshare::host {
 using KeyBytes = std::array<char, acl::ipc_key_size>;
 
 struct KeyName {
-  std::uint64_t endpoint = 0;               // of the exporting process: random, and the name of its socket
-  std::uint32_t slot = 0;                   // which of its exports
-  std::array<std::uint8_t, 28> secret{};    // what makes a guess hopeless; the text form carries the first 20 bytes
+  std::uint64_t endpoint = 0;             // of the exporting process: random, and the name of its socket
+  std::uint32_t slot = 0;                 // which of its exports
+  std::array<std::uint8_t, 28> secret{};  // what makes a guess hopeless; the text form carries the first 20 bytes
 
   bool operator==(const KeyName&) const = default;
 };

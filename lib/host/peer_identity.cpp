@@ -164,12 +164,12 @@ std::int32_t inode_number(const ProcessIdentity& identity) noexcept {
 
 bool in_initial_pid_namespace() noexcept {
   return once_a_process([] {
-    constexpr std::string_view name_of_initial = "pid:[4026531836]";  // PROC_PID_INIT_INO
-    std::array<char, 64> name{};
-    const ssize_t length = ::readlink("/proc/self/ns/pid", name.data(), name.size());
-    return std::int32_t{length > 0 &&
-                        std::string_view(name.data(), static_cast<std::size_t>(length)) == name_of_initial};
-  }) != 0;
+           constexpr std::string_view name_of_initial = "pid:[4026531836]";  // PROC_PID_INIT_INO
+           std::array<char, 64> name{};
+           const ssize_t length = ::readlink("/proc/self/ns/pid", name.data(), name.size());
+           return std::int32_t{length > 0 &&
+                               std::string_view(name.data(), static_cast<std::size_t>(length)) == name_of_initial};
+         }) != 0;
 }
 
 ProcessDirectory::Outcome ProcessDirectory::resolve(pid_t pid, ProcessIdentity* identity) {

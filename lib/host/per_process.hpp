@@ -31,7 +31,8 @@ class PerProcess {
   // The state of this process, made at its first use. Any thread.
   State& get() {
     State* state = current_.load(std::memory_order_acquire);
-    if (state != nullptr && state->process == process_generation()) [[likely]] return *state;
+    if (state != nullptr && state->process == process_generation()) [[likely]]
+      return *state;
     return renew(state);
   }
 

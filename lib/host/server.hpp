@@ -77,10 +77,10 @@ class Server {
   const int listener_;
   Answerer& answerer_;
   UniqueFd epoll_;
-  UniqueFd wake_;   // written once, to stop
-  UniqueFd spare_;         // given up for a moment to turn a newcomer away when the descriptor table is full
-  bool stalled_ = false;   // newcomers are waiting for a descriptor
-  std::mutex mutex_;       // the set of connections; held across accept, so that fork sees every socket
+  UniqueFd wake_;         // written once, to stop
+  UniqueFd spare_;        // given up for a moment to turn a newcomer away when the descriptor table is full
+  bool stalled_ = false;  // newcomers are waiting for a descriptor
+  std::mutex mutex_;      // the set of connections; held across accept, so that fork sees every socket
   std::unordered_map<int, Connection> connections_;  // changed by the service thread only
   std::atomic<std::size_t> connection_count_{0};
   pthread_t thread_{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "switches.hpp"
 
-#include <devshare/host.hpp>
+#include <devshare/instrument.hpp>
 
 #include <bit>
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devshare/host.hpp shows of the state of the runtime: counters, device state, and a kernel's view of memory.
+// What devshare/instrument.hpp shows of the state of the runtime: counters, device state, and a kernel's view of memory.
 #include "block.hpp"
 #include "exports.hpp"
 #include "failure.hpp"
@@ -8,7 +8,7 @@
 #include "ledger.hpp"
 #include "lifecycle.hpp"
 
-#include <devshare/host.hpp>
+#include <devshare/instrument.hpp>
 
 #include <fmt/format.h>
 

@@ -117,8 +117,7 @@ ReplyBytes encode(const Reply& reply) noexcept {
   put_head(out, reply.op, reply.sequence);
   out.put(reply.code);
   out.put(static_cast<std::uint16_t>(reply.reason));
-  out.put(static_cast<std::uint16_t>((reply.read_only ? flag_read_only : 0) |
-                                     (reply.p2p_policy ? flag_p2p_policy : 0) |
+  out.put(static_cast<std::uint16_t>((reply.read_only ? flag_read_only : 0) | (reply.p2p_policy ? flag_p2p_policy : 0) |
                                      (reply.unsealed ? flag_unsealed : 0)));
   out.put(reply.pid);
   out.put(reply.listed_pid);

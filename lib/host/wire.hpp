@@ -24,8 +24,8 @@ inline constexpr std::uint32_t wire_magic = 0x31535644;  // "DVS1"
 inline constexpr std::uint16_t wire_version = 1;
 
 enum class Op : std::uint16_t {
-  hello = 1,        // the reply carries the control page
-  import_memory,    // the reply carries the memory
+  hello = 1,      // the reply carries the control page
+  import_memory,  // the reply carries the memory
 };
 
 struct Request {
@@ -39,20 +39,20 @@ struct Request {
 
 struct Reply {
   Op op = Op::hello;
-  std::uint32_t sequence = 0;         // of the request; 0 when the exporter refuses before it has read one
+  std::uint32_t sequence = 0;  // of the request; 0 when the exporter refuses before it has read one
   acl::aclError code = 0;
   detail::Reason reason = detail::Reason::none;  // why not, when code is not 0
-  std::int32_t pid = 0;               // refusals: the number by which the exporter knows the importer
-  std::int32_t listed_pid = 0;        // refusals: one of the numbers that were admitted
+  std::int32_t pid = 0;                          // refusals: the number by which the exporter knows the importer
+  std::int32_t listed_pid = 0;                   // refusals: one of the numbers that were admitted
   std::uint32_t listed_count = 0;
-  std::uint64_t needed = 0;           // refusals for a limit
+  std::uint64_t needed = 0;  // refusals for a limit
   std::uint64_t available = 0;
-  std::int32_t device = -1;           // physical, of the memory
+  std::int32_t device = -1;  // physical, of the memory
   bool read_only = false;
-  bool p2p_policy = false;            // allocated for access from other devices (R43)
-  bool unsealed = false;              // a fallback file, whose size nothing guards
-  std::uint64_t watch = 0;            // what the key's slot of the control page holds while the key is good
-  std::uint64_t offset = 0;           // of the shared bytes in the descriptor
+  bool p2p_policy = false;   // allocated for access from other devices (R43)
+  bool unsealed = false;     // a fallback file, whose size nothing guards
+  std::uint64_t watch = 0;   // what the key's slot of the control page holds while the key is good
+  std::uint64_t offset = 0;  // of the shared bytes in the descriptor
   std::uint64_t size = 0;
   std::uint64_t page_size = 0;
 

@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC_FLOOR = {
     "acl/codes.hpp": 0, "acl/entries.hpp": 0, "acl/table.hpp": 0, "acl/types.hpp": 0,
     "detail/attributes.hpp": 0, "detail/cause.hpp": 0,
-    "host.hpp": 1,
+    "instrument.hpp": 1,
     "address.hpp": 2, "device.hpp": 2, "diagnostic.hpp": 2, "error.hpp": 2, "explain.hpp": 2, "format.hpp": 2,
-    "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2, "view.hpp": 2,
+    "host.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
     "detail/owned.hpp": 2, "detail/runtime_record.hpp": 2,
     "copy.hpp": 3, "memory.hpp": 3, "peer.hpp": 3,
     "exported.hpp": 4, "imported.hpp": 4, "mechanism.hpp": 4, "ticket.hpp": 4,
@@ -40,14 +40,14 @@ CHEAP = set(
     "array bit compare concepts cstddef cstdint cstring exception initializer_list iterator limits new optional span "
     "string_view tuple type_traits utility vector tl/expected.hpp".split()
 )
-BY_NAME = {"format.hpp": {"fmt/format.h", "string"}, "host.hpp": {"string"}}
+BY_NAME = {"format.hpp": {"fmt/format.h", "string"}, "instrument.hpp": {"string"}}
 
 # Host runtime: what it may see of the public headers.
-HOST_SEES = re.compile(r"^devshare/(acl/[a-z_]+|detail/(cause|attributes)|host)\.hpp$")
+HOST_SEES = re.compile(r"^devshare/(acl/[a-z_]+|detail/(cause|attributes)|instrument)\.hpp$")
 
 # The page sizes that addresses are aligned to come from the profile (B031). Elsewhere the number means another thing.
 NOT_A_PAGE_SIZE = {
-    "include/devshare/host.hpp": "an example in a comment",
+    "include/devshare/instrument.hpp": "an example in a comment",
     "lib/host/instrument.hpp": "an example in a comment",
     "lib/host/contexts.hpp": "how many contexts there are",
     "lib/host/endpoint.cpp": "how many may wait for a connection",

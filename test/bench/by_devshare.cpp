@@ -3,7 +3,7 @@
 
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>
-#include <devshare/view.hpp>
+#include <devshare/host.hpp>
 
 #include <cstring>
 #include <optional>

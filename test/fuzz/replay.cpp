@@ -64,8 +64,12 @@ class Mutator {
           input[i] = below(2) == 0 ? 0x00 : 0xff;
         }
         return;
-      case 3: input.resize(below(input.size() + 1)); return;
-      case 4: input.insert(input.begin() + below(input.size() + 1), static_cast<std::uint8_t>(below(256))); return;
+      case 3:
+        input.resize(below(input.size() + 1));
+        return;
+      case 4:
+        input.insert(input.begin() + below(input.size() + 1), static_cast<std::uint8_t>(below(256)));
+        return;
       default: {  // the head of this one and the tail of another
         const Input& other = corpus[below(corpus.size())];
         const std::size_t at = below(std::min(input.size(), other.size()) + 1);

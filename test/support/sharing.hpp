@@ -13,7 +13,6 @@
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>
 #include <devshare/host.hpp>
-#include <devshare/view.hpp>
 
 #include <fmt/format.h>
 
