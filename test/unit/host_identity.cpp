@@ -267,7 +267,8 @@ TEST_CASE("the death word tells of the end of the thread that holds it, however 
   const std::vector<std::pair<const char*, Ending>> endings = {
       {"SIGKILL", [] { ::kill(::getpid(), SIGKILL); }},
       {"_exit", [] { ::_exit(0); }},
-      {"abort", [] {
+      {"abort",
+       [] {
          ::signal(SIGABRT, SIG_DFL);
          std::abort();
        }},

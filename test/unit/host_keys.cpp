@@ -288,8 +288,8 @@ TEST_CASE("an own key is refused while pids are validated, and opens where they 
       CHECK(host::counters().connections == 0);  // no socket between a process and itself
       REQUIRE(machine->aclrtMemset(memory, 4096, 'x', 4096) == 0);
       char byte = 0;
-      CHECK(machine->aclrtMemcpy(&byte, 1, static_cast<char*>(imported) + 4095, 1,
-                                 acl::memcpy_kind::device_to_host) == 0);
+      CHECK(machine->aclrtMemcpy(&byte, 1, static_cast<char*>(imported) + 4095, 1, acl::memcpy_kind::device_to_host) ==
+            0);
       CHECK(byte == 'x');
       // A process that did both closes twice: first its import, then its export.
       CHECK(machine->aclrtIpcMemClose(key.data()) == 0);
@@ -399,7 +399,8 @@ TEST_CASE("on 310P only memory of a P2P policy crosses devices (R43)") {
   CHECK(machine->aclrtIpcMemImportByKey(&imported, p2p.data(), 1) == 0);
 }
 
-TEST_CASE("an exporter's close returns 0 with importers open; their copies fail from then on and they can close (R20)") {
+TEST_CASE(
+    "an exporter's close returns 0 with importers open; their copies fail from then on and they can close (R20)") {
   Machine machine;
   void* const memory = machine.allocate();
   const Key key = machine.key_of(memory, 4096, open_to_all);
@@ -410,7 +411,7 @@ TEST_CASE("an exporter's close returns 0 with importers open; their copies fail 
   CHECK(machine->aclrtMemcpy(&byte, 1, imported, 1, acl::memcpy_kind::device_to_host) != 0);
   CHECK(HostSession::reason() == Reason::exporter_gone);
   CHECK(machine->aclrtIpcMemImportByKey(&imported, key.data(), 0) == code::rt_drv_internal);  // R18
-  CHECK(machine->aclrtIpcMemClose(key.data()) == 0);  // the import
+  CHECK(machine->aclrtIpcMemClose(key.data()) == 0);                                          // the import
   CHECK(machine->aclrtIpcMemClose(key.data()) == 0);  // the export's name, which stays until it is closed
   CHECK(machine->aclrtIpcMemClose(key.data()) == code::rt_drv_internal);
 }

@@ -192,7 +192,8 @@ TEST_CASE("messages are little-endian on every machine") {
   request.sequence = 0x04030201;
   const RequestBytes bytes = encode(request);
   CHECK(copy(bytes).size() == 56);
-  const std::vector<std::uint8_t> head = {'D', 'V', 'S', '1', 1, 0, 2, 0, 1, 2, 3, 4, 0xb3, 0xff, 0xff, 0xff, 0xef, 0xcd};
+  const std::vector<std::uint8_t> head = {'D', 'V', 'S', '1',  1,    0,    2,    0,    1,
+                                          2,   3,   4,   0xb3, 0xff, 0xff, 0xff, 0xef, 0xcd};
   CHECK(std::vector<std::uint8_t>(bytes.begin(), bytes.begin() + 18) == head);
   CHECK(encode(some_reply()).size() == 84);
 }
