@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "locks.hpp"
 
+#include "session_listeners.hpp"
+
 #include "../host/fork.hpp"
 
 #include <array>
@@ -28,7 +30,7 @@ void unlock_all() {
 void start_child() {
   runtime_after_fork_in_child();
   identity_after_fork_in_child();
-  imports_after_fork_in_child();
+  tell_forked();
   unlock_all();
 }
 

@@ -18,6 +18,5 @@ std::mutex& mutex_of(Lock lock) noexcept;
 // What the modules do in a forked child, all locks held. No allocation.
 void runtime_after_fork_in_child() noexcept;
 void identity_after_fork_in_child() noexcept;
-void imports_after_fork_in_child() noexcept;
 
 }  // namespace devshare::detail

@@ -3,11 +3,11 @@
 #include "../host/block.hpp"
 #include "../host/host_runtime.hpp"
 #include "../host/ledger.hpp"
-#include "../sharing/import_registry.hpp"
 #include "../vendor/loader.hpp"
 #include "locks.hpp"
 #include "parked.hpp"
 #include "runtime_state.hpp"
+#include "session_listeners.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -110,7 +110,7 @@ Result<Session> open_locked() noexcept {
   if (state.open_session != 0 && state.open_session == state.session_now()) return Session{&state, state.open_session};
 
   // Objects of an earlier session are inert from here on.
-  forget_imports();
+  tell_session_ended();
   state.devices = {};
   const acl::aclError code = state.table.aclInit(nullptr);
   if (code != 0 && code != acl::code::repeat_initialize) {
@@ -248,7 +248,7 @@ Result<void> Runtime::finalize() const noexcept {
   detail::RuntimeState& state = detail::state_of(*session_.record);
   __atomic_add_fetch(&state.own_session, detail::RuntimeRecord::session_step, __ATOMIC_RELEASE);
   state.open_session = 0;
-  detail::forget_imports();
+  detail::tell_session_ended();
   for (std::size_t number = 0; number < detail::max_devices; ++number) {
     if (state.devices[number].context != nullptr) {
       (void)state.table.aclrtResetDevice(static_cast<std::int32_t>(number));

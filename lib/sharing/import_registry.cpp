@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import_registry.hpp"
-
+// Every import this process has open, one record a key, counted: the runtime imports a key once, however many
+// ImportedMappings there are of it.
 #include "../core/locks.hpp"
 #include "../core/process_identity.hpp"
 #include "../core/runtime_state.hpp"
+#include "../core/session_listeners.hpp"
 
 #include <devshare/copy.hpp>
 #include <devshare/imported.hpp>
@@ -43,13 +44,38 @@ using State = ImportRecord::State;
 struct Registry {
   std::unordered_map<std::string_view, ImportRecord*> records;
   std::condition_variable changed;
-  std::uint64_t repeated = 0;
 };
 
 Registry& registry() noexcept {
   alignas(Registry) static std::byte storage[sizeof(Registry)];
   static Registry* const made = new (storage) Registry;
   return *made;
+}
+
+// The imports of a session that is over are forgotten; their objects are inert and still have the records.
+void session_ended() noexcept {
+  const std::lock_guard lock(mutex_of(Lock::imports));
+  __atomic_store_n(&cross_device_imports, 0, __ATOMIC_RELEASE);
+  registry().records.clear();
+}
+
+// Threads that waited do not exist here.
+void forked() noexcept {
+  cross_device_imports = 0;
+  registry().records.clear();
+  new (&registry().changed) std::condition_variable;
+}
+
+void listen_once() noexcept {
+  static constexpr SessionListener listener{&session_ended, &forked};
+  static const bool listening = (listen_to_sessions(listener), true);
+  (void)listening;
+}
+
+// Takes a record out of the table, unless it was forgotten and another has its place.
+void remove(const ImportRecord& record) noexcept {
+  const auto found = registry().records.find(record.name());
+  if (found != registry().records.end() && found->second == &record) registry().records.erase(found);
 }
 
 Error refuse(const ImportRecord& record, Operation operation, acl::Entry entry, acl::aclError code) noexcept {
@@ -116,7 +142,7 @@ void drop_reference(ImportRecord* record) noexcept {
 }
 
 void count_cross_device(ImportRecord& record, bool open) noexcept {
-  if (!record.cross_device) return;
+  if (!record.cross_device || !record.session.alive()) return;
   __atomic_fetch_add(&cross_device_imports, open ? 1u : ~0u, __ATOMIC_RELEASE);
 }
 
@@ -136,6 +162,7 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
   const Session& session = device.session();
   if (!session.alive()) return unusable(session, Operation::import_key);
   DEVSHARE_CHECK(check_ticket(fields, device, grant, access));
+  listen_once();
 
   Registry& all = registry();
   const std::string_view name(reinterpret_cast<const char*>(fields.payload.data()), fields.payload_size);
@@ -152,7 +179,6 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
       }
       if (record->state == State::open) {
         ++record->references;
-        ++all.repeated;
         return value_of(record, fields);
       }
       ++record->references;
@@ -187,7 +213,7 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
   const Error error = imported.error();
   record->state = State::failed;
   record->error = error;
-  all.records.erase(record->name());
+  remove(*record);
   all.changed.notify_all();
   drop_reference(record);
   return error;
@@ -208,7 +234,7 @@ Result<void> ImportPolicy::close(const Session&, const Value& value) noexcept {
   const Result<void> closed = close_now(*record);
   const std::lock_guard lock(mutex_of(Lock::imports));
   record->state = State::failed;
-  all.records.erase(record->name());
+  remove(*record);
   all.changed.notify_all();
   drop_reference(record);
   return closed;
@@ -238,25 +264,6 @@ bool inside_cross_device_import(const void* address) noexcept {
     if (address >= begin && address < begin + record->fields.block_size) return true;
   }
   return false;
-}
-
-void forget_imports() noexcept {
-  const std::lock_guard lock(mutex_of(Lock::imports));
-  for (const auto& [name, record] : registry().records) {
-    if (record->state == State::open) count_cross_device(*record, false);
-  }
-  registry().records.clear();  // the records stay with their inert objects
-}
-
-std::uint64_t repeated_imports() noexcept {
-  const std::lock_guard lock(mutex_of(Lock::imports));
-  return registry().repeated;
-}
-
-// Threads that waited do not exist here, and the records belong to the parent's objects, which are inert.
-void imports_after_fork_in_child() noexcept {
-  cross_device_imports = 0;
-  new (&registry()) Registry;
 }
 
 }  // namespace devshare::detail

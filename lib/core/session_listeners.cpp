@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session_listeners.hpp"
+
+#include "locks.hpp"
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+
+namespace devshare::detail {
+namespace {
+
+// As many as there are floors that listen. Guarded by Lock::runtime.
+constinit std::array<const SessionListener*, 4> listeners{};
+constinit std::size_t count = 0;
+
+}  // namespace
+
+void listen_to_sessions(const SessionListener& listener) noexcept {
+  const std::lock_guard lock(mutex_of(Lock::runtime));
+  assert(count < listeners.size());
+  listeners[count++] = &listener;
+}
+
+void tell_session_ended() noexcept {
+  for (std::size_t i = 0; i < count; ++i) listeners[i]->ended();
+}
+
+void tell_forked() noexcept {
+  for (std::size_t i = 0; i < count; ++i) listeners[i]->forked();
+}
+
+}  // namespace devshare::detail
