@@ -10,10 +10,12 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tools/build.sh
 . tools/build.sh
 
-need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev
+need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev python3
 directory=build/examples
 configure g++ "$directory" -Dtests=false
 build "$directory"
+
+python3 examples/wrong_order/page.py --commands "$directory/compile_commands.json" --page "$directory/wrong_order.md"
 
 two_processes=$directory/examples/two_processes
 sh examples/two_processes/run.sh "$two_processes/exporter" "$two_processes/importer" "$file"
