@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// An importer and exporters that lie: whatever answers at a key's name, the import is refused in words and in time, and
+// nothing of it is mapped or kept (B003, B029, B080).
+#include "support/catch.hpp"
+#include "support/descriptors.hpp"
+#include "support/host_session.hpp"
+
+#include "host/channel.hpp"
+#include "host/control_page.hpp"
+#include "host/endpoint.hpp"
+#include "host/key.hpp"
+#include "host/wire.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+using namespace devshare;
+using namespace devshare::host;
+using namespace devshare::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+UniqueFd memory_file(off_t length, int seals = all_seals) {
+  UniqueFd file(::memfd_create("rogue", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(::ftruncate(file.get(), length) == 0);
+  if (seals != 0) REQUIRE(::fcntl(file.get(), F_ADD_SEALS, seals) == 0);
+  return file;
+}
+
+// An exporter by the book, except where a test bends it.
+class Exporter {
+ public:
+  struct Script {
+    std::function<void(Reply&, UniqueFd&)> hello = [](Reply&, UniqueFd&) {};
+    std::function<void(Reply&, UniqueFd&)> memory = [](Reply&, UniqueFd&) {};
+    std::function<bool(int)> instead_of_hello = [](int) { return false; };  // true: done, hang up
+    std::function<bool(int)> instead_of_memory = [](int) { return false; };
+  };
+
+  explicit Exporter(Script script) : script_(std::move(script)) {
+    REQUIRE(endpoint_.open("") == 0);
+    REQUIRE(ControlPage::create(endpoint_.name(), &page_) == 0);
+    word_ = page_->turn_on(0);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Exporter() {
+    stop_ = true;
+    thread_.join();
+  }
+  Exporter(const Exporter&) = delete;
+  Exporter& operator=(const Exporter&) = delete;
+
+  KeyBytes key() const { return encode_key(new_key_name(endpoint_.name(), 0, KeyForm::text), KeyForm::text); }
+  int greeted() const { return greeted_; }
+
+ private:
+  void serve() {
+    while (!stop_) {
+      const UniqueFd importer(::accept4(endpoint_.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (importer) {
+        answer_all(importer.get());
+      } else {
+        std::this_thread::sleep_for(1ms);
+      }
+    }
+  }
+  void answer_all(int importer) {
+    while (!stop_) {
+      RequestBytes bytes;
+      const Received received = receive_message(importer, bytes, false, MSG_DONTWAIT);
+      if (received.outcome == Received::Outcome::nothing) {
+        std::this_thread::sleep_for(1ms);
+        continue;
+      }
+      const auto request = decode_request(bytes);
+      if (received.outcome != Received::Outcome::message || !request) return;
+      const bool hello = request->op == Op::hello;
+      if (hello) ++greeted_;
+      if (hello ? script_.instead_of_hello(importer) : script_.instead_of_memory(importer)) return;
+      Reply reply;
+      reply.op = request->op;
+      reply.sequence = request->sequence;
+      UniqueFd descriptor;
+      if (hello) {
+        reply.watch = endpoint_.name();
+        descriptor = UniqueFd(::dup(page_->descriptor()));
+        script_.hello(reply, descriptor);
+      } else {
+        reply.device = 0;
+        reply.watch = word_;
+        reply.size = 4096;
+        reply.page_size = 4096;
+        descriptor = memory_file(4096);
+        script_.memory(reply, descriptor);
+      }
+      if (send_message(importer, encode(reply), descriptor.get(), 0) != 0) return;
+    }
+  }
+
+  Script script_;
+  Endpoint endpoint_;
+  std::unique_ptr<ControlPage> page_;
+  std::uint64_t word_ = 0;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> greeted_{0};
+  std::thread thread_;
+};
+
+// Imports from such an exporter and looks at what is left afterwards.
+struct Outcome {
+  acl::aclError code;
+  Reason reason;
+};
+
+Outcome import_from(Exporter::Script script, const char* deadline = "5000") {
+  HostSession session({{"DEADLINE_MS", deadline}});
+  REQUIRE(session->aclrtSetDevice(0) == 0);
+  const Exporter exporter(std::move(script));
+  void* imported = nullptr;
+  const std::size_t before = count_descriptors();
+  const acl::aclError code = session->aclrtIpcMemImportByKey(&imported, exporter.key().data(), 0);
+  const Outcome outcome{code, HostSession::reason()};
+  if (code != 0) {
+    CHECK(imported == nullptr);
+    CHECK(host::counters().imports == 0);
+    CHECK(host::counters().key_opens == 0);
+    // The exporter of this same process may hold its end of the connection still.
+    CHECK(count_descriptors() <= before + 2);
+  }
+  return outcome;
+}
+
+Exporter::Script with_memory(std::function<void(Reply&, UniqueFd&)> bend) {
+  Exporter::Script script;
+  script.memory = std::move(bend);
+  return script;
+}
+
+Exporter::Script with_hello(std::function<void(Reply&, UniqueFd&)> bend) {
+  Exporter::Script script;
+  script.hello = std::move(bend);
+  return script;
+}
+
+bool is_refused_as(const Outcome& outcome, Reason reason) {
+  CHECK(outcome.code == acl::code::rt_drv_internal);
+  CHECK(outcome.reason == reason);
+  return outcome.code == acl::code::rt_drv_internal && outcome.reason == reason;
+}
+
+}  // namespace
+
+TEST_CASE("an exporter by the book is served from, so that the others fail for what they do") {
+  CHECK(import_from({}).code == 0);
+}
+
+TEST_CASE("B080 memory that is shorter than said, or may become so, is not taken") {
+  CHECK(is_refused_as(import_from(with_memory([](Reply&, UniqueFd& file) { file = memory_file(4095); })),
+                      Reason::protocol));
+  CHECK(
+      is_refused_as(import_from(with_memory([](Reply&, UniqueFd& file) { file = memory_file(0); })), Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) { reply.offset = 1; })), Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory([](Reply&, UniqueFd& file) { file = memory_file(4096, 0); })),
+                      Reason::protocol));
+  CHECK(is_refused_as(
+      import_from(with_memory([](Reply&, UniqueFd& file) { file = memory_file(4096, F_SEAL_SHRINK | F_SEAL_GROW); })),
+      Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory(
+                          [](Reply&, UniqueFd& file) { file = UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC)); })),
+                      Reason::protocol));
+}
+
+TEST_CASE("a file that calls itself unsealed is taken only by who was told to live with such files") {
+  const auto unsealed = [](Reply& reply, UniqueFd& file) {
+    reply.unsealed = true;
+    file = memory_file(4096, 0);
+  };
+  CHECK(is_refused_as(import_from(with_memory(unsealed)), Reason::protocol));
+  HostSession session({{"FALLBACK", "allow"}});
+  REQUIRE(session->aclrtSetDevice(0) == 0);
+  const Exporter exporter(with_memory(unsealed));
+  void* imported = nullptr;
+  CHECK(session->aclrtIpcMemImportByKey(&imported, exporter.key().data(), 0) == 0);
+}
+
+TEST_CASE("an answer that does not fit its question is not taken") {
+  CHECK(is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) { ++reply.sequence; })), Reason::protocol));
+  CHECK(
+      is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) { reply.op = Op::hello; })), Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) { reply.sequence = 0; })), Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory([](Reply&, UniqueFd& file) { file = UniqueFd(); })), Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) {  // a refusal that brings a descriptor
+                        reply.code = acl::code::rt_drv_internal;
+                        reply.reason = Reason::unknown_key;
+                      })),
+                      Reason::protocol));
+  CHECK(is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) { reply.device = 2; })), Reason::protocol));
+  CHECK(
+      is_refused_as(import_from(with_memory([](Reply& reply, UniqueFd&) { reply.page_size = 3; })), Reason::protocol));
+}
+
+TEST_CASE("a control page that is none, or another exporter's, is not taken") {
+  CHECK(is_refused_as(import_from(with_hello([](Reply& reply, UniqueFd&) { ++reply.watch; })), Reason::protocol));
+  CHECK(is_refused_as(import_from(with_hello([](Reply&, UniqueFd& file) { file = memory_file(4 << 20); })),
+                      Reason::protocol));
+  CHECK(is_refused_as(import_from(with_hello([](Reply&, UniqueFd& file) { file = UniqueFd(); })), Reason::protocol));
+}
+
+TEST_CASE("rubbish, too much and too many descriptors are not taken") {
+  const auto send_and_stay = [](const void* data, std::size_t size) {
+    return [data, size](int importer) {
+      ::send(importer, data, size, MSG_NOSIGNAL);
+      std::this_thread::sleep_for(50ms);
+      return true;
+    };
+  };
+  static const std::array<char, 5000> rubbish{};
+  Exporter::Script script;
+  for (const std::size_t size : {std::size_t{1}, reply_size - 1, reply_size, reply_size + 1, rubbish.size()}) {
+    script.instead_of_hello = send_and_stay(rubbish.data(), size);
+    CHECK(is_refused_as(import_from(script), Reason::protocol));
+  }
+}
+
+TEST_CASE("B003 an exporter that accepts and says nothing costs the deadline, one that hangs up costs nothing") {
+  Exporter::Script silent;
+  silent.instead_of_hello = [](int) {
+    std::this_thread::sleep_for(400ms);
+    return true;
+  };
+  const auto started = std::chrono::steady_clock::now();
+  CHECK(is_refused_as(import_from(silent, "200"), Reason::timed_out));
+  CHECK(std::chrono::steady_clock::now() - started >= 190ms);
+
+  Exporter::Script gone;
+  gone.instead_of_hello = [](int) { return true; };
+  CHECK(is_refused_as(import_from(gone, "60000"), Reason::exporter_gone));
+  Exporter::Script half_gone;
+  half_gone.instead_of_memory = [](int) { return true; };
+  CHECK(is_refused_as(import_from(half_gone, "60000"), Reason::exporter_gone));
+}
+
+TEST_CASE("a kept connection that its exporter dropped is made anew, once") {
+  HostSession session;
+  REQUIRE(session->aclrtSetDevice(0) == 0);
+  std::atomic<int> dropped{0};
+  Exporter::Script script;
+  script.instead_of_memory = [&, served = 0](int) mutable { return ++served % 2 == 0 && ++dropped > 0; };
+  const Exporter exporter(script);
+  for (int i = 1; i <= 4; ++i) {
+    void* imported = nullptr;
+    const KeyBytes key = exporter.key();
+    CHECK(session->aclrtIpcMemImportByKey(&imported, key.data(), 0) == 0);
+    CHECK(session->aclrtIpcMemClose(key.data()) == 0);
+  }
+  CHECK(dropped == 3);
+  CHECK(exporter.greeted() == 4);
+  CHECK(host::counters().connections == 1);
+}
