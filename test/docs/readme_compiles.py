@@ -5,27 +5,24 @@ import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from results import Results  # noqa: E402
 
 
-def main() -> int:
+def main():
+    results = Results("docs.readme")
     readme, prelude, *compiler = sys.argv[1:]
     with open(readme, encoding="utf-8") as file:
         blocks = re.findall(r"^```cpp\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
-    if not blocks:
-        print(f"{readme} has no C++ block to compile")
-        return 1
-    failed = 0
     for number, block in enumerate(blocks, 1):
         with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as source:
             source.write(f'#include "{prelude}"\n#line 1 "block {number} of README.md"\n{block}')
             source.flush()
             done = subprocess.run([*compiler, "-fsyntax-only", source.name], capture_output=True, text=True, check=False)
-        print(f"block {number}: {'ok' if done.returncode == 0 else 'does not compile'}")
-        if done.returncode != 0:
-            print(done.stderr)
-            failed += 1
-    print(f"{len(blocks) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        results.check(f"C++ block {number} of the README compiles", done.stderr if done.returncode != 0 else "")
+    results.finish()
 
 
-sys.exit(main())
+main()

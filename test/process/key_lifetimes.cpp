@@ -220,6 +220,40 @@ TEST_CASE("B039 a forked child that imports its parent's ticket is another proce
   story.run();
 }
 
+TEST_CASE("B041 a ticket of memory that was freed never opens what lies at its address now") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto key = me.must(export_key(a.allocate(pattern(block, 1))), "exported");
+    const BarePid b = a.pid_of("B");
+    const auto old_ticket = me.must(key.admit(b), "admitted");
+    const void* const address = address_of(key.bytes());
+    me.must(me.must(std::move(key).close(), "closed").close(), "freed");
+    DeviceMemory memory = a.allocate(pattern(block, 2));
+    me.expect(address_of(memory.bytes()) == address, "the address is used again");
+    auto new_key = me.must(export_key(std::move(memory)), "and exported");
+    const auto new_ticket = me.must(new_key.admit(b), "to the same process");
+    a.send("B", old_ticket);
+    a.send("B", new_ticket);
+    me.pause_until("B", "closed");
+    me.must(me.must(std::move(new_key).close(), "closed").close(), "freed");
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const ReceivedTicket old_ticket = b.ticket_from("A");
+    ImportedMapping mapping = b.import(b.ticket_from("A"));
+    const auto refused = ImportedMapping::open(old_ticket, b.device);
+    me.expect(!refused && refused.error().kind() == Errc::stale_token, "the old ticket is stale");
+    me.expect(b.read(mapping.bytes()) == pattern(block, 2), "the new one opens the new memory");
+    me.must(std::move(mapping).close(), "closed");
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
 TEST_CASE("B045 each object is released once, however it was moved, swapped or assigned to itself") {
   with_a_ticket([](Actor& me) {
     const Party b(me, 1);

@@ -149,7 +149,7 @@ TEST_CASE("a library that is not an ACL runtime is refused") {
   CHECK_CHILD([] { refused(Errc::runtime_incomplete, acl::Entry::aclInit); }, {.set = {{"DEVSHARE_RUNTIME", "libm.so.6"}}});
 }
 
-TEST_CASE("a missing optional entry is an error of the call that needs it, and gives the memory back") {
+TEST_CASE("B095 a missing optional entry is an error of the call that needs it, and gives the memory back") {
   CHECK_CHILD(
       [] {
         const auto runtime = Runtime::open();
