@@ -41,7 +41,7 @@ start() {
 # ends PROCESS STATUS: it ends by itself with this exit status (`fails`: with any that says failure).
 ends() {
   status=0
-  wait "$1" || status=$?
+  wait "$1" 2>/dev/null || status=$? # not the shell's word for it
   case "$2:$status" in
     fails:0) failed "a program ended well that should have failed" ;;
     fails:12[6-9] | fails:1[3-9]? | fails:2??) failed "a program ended with status $status" ;;

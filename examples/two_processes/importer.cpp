@@ -69,9 +69,8 @@ Result<void> write(const Device& device, DeviceSpan<std::byte> to, std::span<con
 }
 
 Result<void> use(const Options& options) {
-  const Socket exporter = connect_to(options.socket, Patience(options.patience));
-
   DEVSHARE_TRY(runtime, Runtime::open());
+  const Socket exporter = connect_to(options.socket, Patience(options.patience));
   DEVSHARE_TRY(device, runtime.device(DeviceId{options.device}));
   DEVSHARE_TRY(me, runtime.bare_pid());
   exporter.send(Hello{me.to_message()});

@@ -27,8 +27,9 @@ export DEVSHARE_RUNTIME="${DEVSHARE_RUNTIME:-host}"
 work=$(mktemp -d)
 export DEVSHARE_HOST_STATE="$work/state"
 mkdir "$DEVSHARE_HOST_STATE"
+patience=300 # a slow machine and a large file are no fault
 running=
-trap 'kill $running 2>/dev/null || :; rm -rf "$work"' EXIT
+trap 'kill -9 $running 2>/dev/null || :; rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
 failed() {
@@ -58,23 +59,26 @@ share() {
   exec 3>"$work/pipe"
   rm "$work/pipe"
 
-  "$exporter" --socket "$work/socket" --importers "$1" --device 0 "$file" >&3 2>&1 &
+  "$exporter" --socket "$work/socket" --patience "$patience" --importers "$1" --device 0 "$file" >&3 2>&1 &
   programs=$!
   i=0
   while [ "$i" -lt "$1" ]; do
-    "$importer" --socket "$work/socket" --device "$2" "$file" >&3 2>&1 &
+    "$importer" --socket "$work/socket" --patience "$patience" --device "$2" "$file" >&3 2>&1 &
     programs="$programs $!"
     i=$((i + 1))
   done
   exec 3>&-
   running="$running $programs"
-  worst=0
   for program in $programs; do
-    wait "$program" || worst=$?
+    wait "$program" || {
+      # shellcheck disable=SC2086 # a list of words
+      kill -9 $programs 2>/dev/null || : # a program that is just being started would miss a milder signal
+      wait "${running%% *}" # so that its last words are seen
+      failed "a program of this run failed"
+    }
   done
   wait "${running%% *}" # the last lines
   running=
-  [ "$worst" = 0 ] || failed "a program of this run failed"
 
   count "$(($1 + 1))" "sha256 $sha"
   count "$1" ", by $4 in .*: the same as on disk"
