@@ -7,7 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <span>
 
 namespace devshare::host {
 
@@ -23,10 +26,18 @@ struct Candidate {
 // The card's own addresses start at 16 TiB, where AddressSanitizer keeps its shadow; one TiB above is free with it, with
 // valgrind and without. ThreadSanitizer leaves programs only a few narrow ranges: the second is in one. One of the two
 // is granted on each kind of build, whatever the address randomisation, so numbers are equal in all processes of it.
-constexpr std::array<Candidate, 2> candidates{{
+constexpr Candidate candidates[] = {
     {0x1100'0000'0000, std::uint64_t{7} << 40},
     {0x7e80'0000'0000, std::uint64_t{256} << 30},
-}};
+};
+
+// Memcheck keeps a record for each 64 KiB of a mapping: 7 TiB would cost it all of a machine's memory.
+constexpr Candidate under_valgrind[] = {{0x1100'0000'0000, std::uint64_t{64} << 30}};
+
+bool on_valgrind() noexcept {
+  const char* const preloaded = std::getenv("LD_PRELOAD");  // how its core gets into a program, on every platform
+  return preloaded != nullptr && std::strstr(preloaded, "vgpreload") != nullptr;
+}
 
 // Sixteenths of the window: allocations, imports, reservations, host-registered.
 constexpr std::array<std::uint32_t, 5> borders{0, 8, 12, 15, 16};
@@ -54,7 +65,7 @@ bool reserve(const Candidate& candidate) noexcept {
 
 const WindowMap* make_map() {
   static Immortal<WindowMap> made;
-  for (const Candidate& candidate : candidates) {
+  for (const Candidate& candidate : on_valgrind() ? std::span<const Candidate>(under_valgrind) : candidates) {
     if (!reserve(candidate)) continue;
     void* const words = ::mmap(nullptr, granules(candidate.bytes) * sizeof(std::uint32_t), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
