@@ -8,11 +8,11 @@ namespace devshare::bench {
 
 std::vector<Row> call_rows() {
   if (const std::string why = test::why_no_call_costs(); !why.empty()) {
-    return {{"instructions of a wrapped call", "not counted: " + why, "", Verdict::not_valid, "–"}};
+    return {not_measured("instructions of a wrapped call", why)};
   }
   const test::CallCosts costs = test::measure_call_costs();
   if (!costs.problem.empty()) {
-    return {{"instructions of a wrapped call", "not counted: " + costs.problem, "", Verdict::not_valid, "–"}};
+    return {not_measured("instructions of a wrapped call", costs.problem)};
   }
   std::vector<Row> rows;
   for (const test::CallCost& cost : costs.cases) {

@@ -26,7 +26,7 @@ std::vector<Row> header_rows() {
   for (const Header& header : headers) {
     const test::HeaderCost cost = test::cost_of_including({header.name});
     if (!cost.problem.empty()) {
-      rows.push_back({header.name, "not measured: " + cost.problem, "", Verdict::not_valid, "–"});
+      rows.push_back(not_measured(header.name, cost.problem));
       continue;
     }
     rows.push_back({fmt::format("{}, preprocessed lines", header.name), fmt::format("{}", cost.lines),

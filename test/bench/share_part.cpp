@@ -105,7 +105,7 @@ void count_calls_of_a_share(std::vector<Row>* rows) {
         fmt::format("system calls of a share, {}", touch == Touch::copies ? "copies" : "views");
     const std::string why_not = test::why_no_counting();
     if (!why_not.empty()) {
-      rows->push_back({measure, "not counted: " + why_not, "≤ 21", Verdict::not_valid, "–"});
+      rows->push_back(not_measured(measure, why_not));
       continue;
     }
     const test::CallsOfShares counted = test::calls_of_shares(touch);

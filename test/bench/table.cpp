@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <utility>
 
 namespace devshare::bench {
 namespace {
@@ -21,6 +22,10 @@ std::size_t width(const std::string& text) {
 }
 
 }  // namespace
+
+Row not_measured(std::string measure, const std::string& why) {
+  return {std::move(measure), "not measured: " + why.substr(0, why.find('\n')), "–", Verdict::not_valid, "–"};
+}
 
 std::string in_words(Verdict verdict) {
   switch (verdict) {

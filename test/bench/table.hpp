@@ -17,6 +17,9 @@ struct Row {
   std::string control;  // the A/A ratio and its range over the rounds, or "exact"
 };
 
+// The row of something that could not be measured: void, with the first line of the reason.
+Row not_measured(std::string measure, const std::string& why);
+
 std::string in_words(Verdict verdict);
 
 // Rows travel from the process that measured them to the one that prints, a line each.
