@@ -10,7 +10,6 @@ enum class DiagnosticEvent : std::uint8_t {
   close_failed,         // a destructor could not release what it owned; the error says what and why
   memory_parked,        // memory was kept because its key could not be closed (Runtime::parked)
   runtime_was_gone,     // objects outlived their runtime; reported once
-  state_not_shared,     // the host runtime counts device state for this process only
 };
 
 struct Diagnostic {

@@ -19,7 +19,6 @@ std::string_view describe(DiagnosticEvent event) noexcept {
     case DiagnosticEvent::close_failed: return "a destructor could not release what it owned";
     case DiagnosticEvent::memory_parked: return "memory is kept, because its export could not be closed";
     case DiagnosticEvent::runtime_was_gone: return "objects outlived their runtime; they release nothing";
-    case DiagnosticEvent::state_not_shared: return "device state is counted for this process only";
   }
   return "";
 }

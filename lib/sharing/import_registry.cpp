@@ -72,6 +72,11 @@ void listen_once() noexcept {
   (void)listening;
 }
 
+// Whether two tickets with one key are of one export: the nonce tells, should a runtime use a key twice.
+bool same_export(const TicketFields& a, const TicketFields& b) noexcept {
+  return a.nonce == b.nonce && a.block_size == b.block_size && a.exporter == b.exporter;
+}
+
 // Takes a record out of the table, unless it was forgotten and another has its place.
 void remove(const ImportRecord& record) noexcept {
   const auto found = registry().records.find(record.name());
@@ -173,10 +178,8 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
       const auto found = all.records.find(name);
       if (found == all.records.end()) break;
       record = found->second;
-      if (record->device != device.number()) {  // R25
-        Error error = refuse(Errc::already_imported, fields, device);
-        return error;
-      }
+      if (!same_export(record->fields, fields)) return refuse(Errc::stale_token, fields, device);
+      if (record->device != device.number()) return refuse(Errc::already_imported, fields, device);  // R25
       if (record->state == State::open) {
         ++record->references;
         return value_of(record, fields);
