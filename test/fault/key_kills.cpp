@@ -87,6 +87,7 @@ void export_until_killed(Actor& me, const Death& death) {
   me.step("closed");
   me.must(std::move(back).close(), "A frees");
   me.step("freed");
+  me.pause_until("B", "never");  // death comes, however late
 }
 
 // The importer that outlives it. Every result is right if it says what is so: success while A lives, exporter_gone
@@ -274,6 +275,7 @@ void import_until_killed(Actor& me, const Death& death, std::int32_t device) {
   me.step("closing");
   me.must(std::move(mapping).close(), "B closes");
   me.step("closed");
+  me.pause_until("A", "never");  // death comes, however late
 }
 
 // The exporter that outlives it: to A nothing happens but that one connection ends.
@@ -287,7 +289,7 @@ void export_and_outlive(Actor& me) {
     a.send("B", me.must(key.admit(BarePid::from_peer_message(number)), "B is admitted, dead or alive"));
   }
   me.pause_until_ended("B");
-  for (int i = 0; i < 2000 && host::counters().connections != 0; ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 10'000 && host::counters().connections != 0; ++i) std::this_thread::sleep_for(1ms);
   const host::Counters left = host::counters();
   me.expect(left.connections == 0 && left.keys_exported == 1 && left.allocations == 1,
             "B's connection is gone, and nothing of A's: " + Party::in_words(left));
@@ -385,8 +387,15 @@ TEST_CASE("B003 a stopped exporter costs an importer its deadline, and serves it
     costs_the_deadline(ticket, "an import, without a connection");
     costs_the_deadline(ticket, "the next one");
     b.has_given_everything_back();
+    // On a busy machine a process that runs may need more than the deadline, too.
+    const auto served_in_the_end = [&](const ReceivedTicket& asked) {
+      for (int tried = 0; tried < 100; ++tried) {
+        if (auto opened = ImportedMapping::open(asked, b.device)) return *std::move(opened);
+      }
+      return b.import(asked);
+    };
     me.step("A goes on");
-    ImportedMapping mapping = b.import(ticket);
+    ImportedMapping mapping = served_in_the_end(ticket);
     me.expect(b.read(mapping.bytes()) == pattern(size), "now it is served");
     me.step("A stops again");
     costs_the_deadline(other, "an import over the connection");
@@ -398,7 +407,7 @@ TEST_CASE("B003 a stopped exporter costs an importer its deadline, and serves it
     me.must(std::move(mapping).close(), "without a word from A");
     b.has_given_everything_back();
     me.step("A goes on again");
-    ImportedMapping last = b.import(other);
+    ImportedMapping last = served_in_the_end(other);
     me.expect(b.read(last.bytes()) == pattern(size, 1), "an answer that came too late confuses nobody");
     me.must(std::move(last).close(), "B closes");
     b.leave();

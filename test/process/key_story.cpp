@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -278,6 +281,109 @@ TEST_CASE("an unrestricted export is open to whoever holds the ticket, with nobo
     ImportedMapping mapping = c.import(c.ticket_from("A"));
     const std::span<std::byte> seen = c.view(mapping.bytes());
     me.expect(Bytes(seen.begin(), seen.end()) == pattern(50, 0, 100), "C's kernel reads its slice");
+    me.must(std::move(mapping).close(), "C closes");
+    c.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B076 eight threads open and close one ticket: one address while it is open, and one import at a time") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto key = me.must(export_key(a.allocate(pattern(4 * KiB))), "A exports");
+    a.share_with("B", key);
+    me.pause_until("B", "closed");
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const ReceivedTicket ticket = b.ticket_from("A");
+    const Bytes content = pattern(4 * KiB);
+    std::atomic<int> wrong{0};
+    const auto in_eight_threads = [](const auto& work) {
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 8; ++i) threads.emplace_back(work);
+      for (std::thread& thread : threads) thread.join();
+    };
+    // All at once, and the first of them takes its time: the others get what it gets.
+    host::delay(acl::Entry::aclrtIpcMemImportByKey, 50);
+    host::record_calls(true);
+    std::mutex mutex;
+    std::vector<ImportedMapping> mappings;
+    in_eight_threads([&] {
+      auto opened = ImportedMapping::open(ticket, b.device);
+      Bytes bytes(content.size());
+      if (!opened || !copy_to_host(b.device, bytes, opened->bytes()) || bytes != content) ++wrong;
+      const std::lock_guard lock(mutex);
+      if (opened) mappings.push_back(*std::move(opened));
+    });
+    host::clear();
+    me.expect_equal(wrong.load(), 0, "every thread reads at once what it opened");
+    me.expect_equal(calls_of(acl::Entry::aclrtIpcMemImportByKey), 1U, "by one import");
+    for (const ImportedMapping& mapping : mappings) {
+      if (mapping.bytes().data() != mappings.front().bytes().data()) ++wrong;
+    }
+    me.expect_equal(wrong.load(), 0, "at one address");
+    mappings.clear();
+    me.expect_equal(calls_of(acl::Entry::aclrtIpcMemClose), 1U, "and one close");
+    host::record_calls(false);
+    // On and on, so that opening meets closing.
+    in_eight_threads([&] {
+      for (int round = 0; round < 200; ++round) {
+        auto opened = ImportedMapping::open(ticket, b.device);
+        Bytes byte(1);
+        if (!opened || !copy_to_host(b.device, byte, opened->bytes().first(1)) || byte[0] != content[0]) ++wrong;
+        if (opened && !(*std::move(opened)).close()) ++wrong;
+      }
+    });
+    me.expect_equal(wrong.load(), 0, "no open, copy or close fails");
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("devices are what each process calls them: a ticket finds its device under any number, or under none") {
+  constexpr std::string_view visible = "ASCEND_RT_VISIBLE_DEVICES";
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me, 0, {{visible, "1"}});  // its device 0 is the machine's device 1
+    auto key = me.must(export_key(a.allocate(pattern(4 * KiB))), "A exports");
+    a.share_with("B", key);
+    a.share_with("C", key);
+    me.expect(host::bytes_in_use(1) != 0 && host::bytes_in_use(0) == 0, "the memory is on the machine's device 1");
+    me.pause_until("B", "closed");
+    me.pause_until("C", "closed");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me, 1);  // sees both
+    b.introduce_myself_to("A");
+    const ReceivedTicket ticket = b.ticket_from("A");
+    me.expect_equal(ticket.owner_device(), 1, "the ticket has the machine's number");
+    const Device other = b.other_device(0);
+    {
+      const ImportedMapping mapping = b.import(ticket);
+      me.expect(b.read(mapping.bytes()) == pattern(4 * KiB), "to B it is its device 1: copies are free");
+    }
+    ImportedMapping mapping = me.must(
+        ImportedMapping::open(ticket, other, me.must(PeerAccess::both_ways(other, b.device), "access")), "by grant");
+    Bytes bytes(4 * KiB);
+    b.refused(copy_to_host(other, bytes, mapping.bytes()), {Errc::cross_device_copy}, "not so from device 0 (R42)");
+    me.must(std::move(mapping).close(), "B closes");
+    b.leave();
+    me.step("closed");
+  });
+  story.actor("C", [&](Actor& me) {
+    const Party c(me, 0, {{visible, "0"}});  // does not see A's device
+    c.introduce_myself_to("A");
+    ImportedMapping mapping = c.import(c.ticket_from("A"));
+    Bytes bytes(4 * KiB);
+    c.refused(copy_to_host(c.device, bytes, mapping.bytes()), {Errc::cross_device_copy},
+              "C's device 0 is not A's device 0 (R42)");
+    const std::span<std::byte> seen = c.view(mapping.bytes());
+    me.expect(Bytes(seen.begin(), seen.end()) == pattern(4 * KiB), "a kernel reads");
     me.must(std::move(mapping).close(), "C closes");
     c.leave();
     me.step("closed");
