@@ -45,8 +45,7 @@ acl::aclError backend_unavailable(std::string_view what, int error) {
 }
 
 acl::aclError not_made(std::string_view where, std::uint64_t bytes, int error) {
-  return refuse(acl::code::rt_memory_allocation,
-                {.reason = Reason::no_space, .system_errno = error, .needed = bytes},
+  return refuse(acl::code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = error, .needed = bytes},
                 fmt::format("{} bytes of device memory cannot be made {}: {}", bytes, where, words_of(error)));
 }
 
@@ -78,8 +77,8 @@ UniqueFd open_unlinked(const std::string& directory) {
   });
 }
 
-// Reserves every byte now, also where the file system has no fallocate: else the first touch of a page that does not fit
-// would kill the process (B047). 0 or an errno.
+// Reserves every byte now, also where the file system has no fallocate: else the first touch of a page that does not
+// fit would kill the process (B047). 0 or an errno.
 int reserve(const UniqueFd& file, std::uint64_t bytes) {
   return ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
 }

@@ -57,10 +57,9 @@ Block* take_record(Origin origin, std::uint64_t backed, std::uint64_t page_size)
   if (block == nullptr) {
     if (base != 0) all.room.give_back(part, base, backed);
     const std::uint64_t largest = all.room.largest_free(part);
-    (void)refuse(acl::code::rt_memory_allocation,
-                 {.reason = Reason::address_space, .needed = backed, .available = largest},
-                 fmt::format("the device window has no {} bytes in a row left, the longest free range has {}", backed,
-                             largest));
+    (void)refuse(
+        acl::code::rt_memory_allocation, {.reason = Reason::address_space, .needed = backed, .available = largest},
+        fmt::format("the device window has no {} bytes in a row left, the longest free range has {}", backed, largest));
     return nullptr;
   }
   block->base = base;

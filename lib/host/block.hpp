@@ -49,10 +49,10 @@ class PinnedBlock {
   std::int32_t local_device() const noexcept;  // physical: the device an import was opened on; device() otherwise
   Origin origin() const noexcept;
   bool read_only() const noexcept;
-  bool p2p() const noexcept;                   // allocated with a P2P policy (R43)
-  bool sealed() const noexcept;                // false only with the fallback of a system without sealed memfds
-  std::uint64_t id() const noexcept;           // unique in this process, never reused
-  int descriptor() const noexcept;             // -1 for a mapped import
+  bool p2p() const noexcept;          // allocated with a P2P policy (R43)
+  bool sealed() const noexcept;       // false only with the fallback of a system without sealed memfds
+  std::uint64_t id() const noexcept;  // unique in this process, never reused
+  int descriptor() const noexcept;    // -1 for a mapped import
   bool exporter_gone() const noexcept;
 
   // The private view of the whole block, made now if there is none (a kernel launch or devshare/host.hpp asks).
@@ -67,7 +67,7 @@ class PinnedBlock {
 
 struct ImportedBytes {
   UniqueFd descriptor;
-  std::uint64_t offset = 0;        // of the first byte in the descriptor
+  std::uint64_t offset = 0;  // of the first byte in the descriptor
   std::uint64_t size = 0;
   std::uint64_t page_size = 0;
   std::int32_t device = -1;        // physical owner

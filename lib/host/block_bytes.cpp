@@ -23,8 +23,8 @@ struct State : ProcessState<State> {
   std::atomic<std::uint64_t> views{0};
   std::atomic<std::uint64_t> descriptors{0};
 
-  // A child keeps its parent's descriptors until exec and its views, unreachable: closing thousands inside fork would be
-  // worse, and a number may be the program's own by the time of aclInit.
+  // A child keeps its parent's descriptors until exec and its views, unreachable: closing thousands inside fork would
+  // be worse, and a number may be the program's own by the time of aclInit.
   void close_inherited() noexcept {}
 };
 
@@ -90,7 +90,8 @@ std::byte* map_and_tell(Block& block, bool* closed) {
 class Access {
  public:
   Access(Block& block, std::uint64_t bytes) : block_(block), view_(block.view.load(std::memory_order_acquire)) {
-    if (view_ != nullptr) [[likely]] return;
+    if (view_ != nullptr) [[likely]]
+      return;
     if (block.copied.fetch_add(bytes, std::memory_order_relaxed) >= cold_limit(block)) {
       view_ = map_block(block);
       if (view_ != nullptr) return;  // else it stays cold: slower, not wrong
@@ -209,7 +210,8 @@ int move_block(Block& to, std::uint64_t to_offset, Block& from, std::uint64_t fr
     return 0;
   }
   if (source.view() != nullptr) {
-    return write_descriptor(destination.descriptor(), destination.in_file(to_offset), source.view() + from_offset, count);
+    return write_descriptor(destination.descriptor(), destination.in_file(to_offset), source.view() + from_offset,
+                            count);
   }
   if (destination.view() != nullptr) {
     return read_descriptor(source.descriptor(), source.in_file(from_offset), destination.view() + to_offset, count);
@@ -260,9 +262,8 @@ bool release_cold_descriptor() {
     {
       const std::lock_guard lock(all.mutex);
       const auto last_use = [](const Block* block) { return block->last_use.load(std::memory_order_relaxed); };
-      const auto found = std::min_element(all.cold_imports.begin(), all.cold_imports.end(), [&](const Block* a, const Block* b) {
-        return last_use(a) < last_use(b);
-      });
+      const auto found = std::min_element(all.cold_imports.begin(), all.cold_imports.end(),
+                                          [&](const Block* a, const Block* b) { return last_use(a) < last_use(b); });
       if (found == all.cold_imports.end()) return false;
       oldest = *found;
       all.cold_imports.erase(found);

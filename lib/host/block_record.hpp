@@ -14,9 +14,9 @@ namespace devshare::host {
 struct Block {
   // What the block is. Written before it is published, constant until its last pin is gone.
   std::uintptr_t base = 0;
-  std::uint64_t size = 0;    // as asked for
+  std::uint64_t size = 0;         // as asked for
   std::uint64_t file_offset = 0;  // of the first byte in the descriptor: 0 but for an import of an interior range
-  std::uint64_t backed = 0;  // whole pages of the emulated device: what the ledger holds and the memfd is long
+  std::uint64_t backed = 0;       // whole pages of the emulated device: what the ledger holds and the memfd is long
   std::uint64_t page_size = 0;
   std::uint64_t id = 0;
   std::int32_t device = -1;
@@ -41,13 +41,15 @@ struct Block {
   std::atomic<std::uint64_t> last_use{0};  // of a cold import: a growing number
 
   bool pin() noexcept {
-    if ((life.fetch_add(1, std::memory_order_acquire) & live_bit) != 0) [[likely]] return true;
+    if ((life.fetch_add(1, std::memory_order_acquire) & live_bit) != 0) [[likely]]
+      return true;
     unpin();
     return false;
   }
 
   void unpin() noexcept {
-    if (life.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]] life.notify_all();
+    if (life.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]]
+      life.notify_all();
   }
 
   bool contains(std::uintptr_t address) const noexcept { return address - base < std::max(size, backed); }

@@ -49,7 +49,8 @@ Slot& find_slot() {
 
 Slot& my_slot() {
   Slot* slot = mine;
-  if (slot == nullptr || slot->process != process_generation()) [[unlikely]] mine = slot = &find_slot();
+  if (slot == nullptr || slot->process != process_generation()) [[unlikely]]
+    mine = slot = &find_slot();
   return *slot;
 }
 
@@ -65,15 +66,14 @@ CallGate::CallGate() noexcept : depth_(my_slot().depth) {
   }
   for (;;) {
     depth_.store(1, std::memory_order_seq_cst);
-    if (closed.load(std::memory_order_seq_cst) == 0) [[likely]] return;
+    if (closed.load(std::memory_order_seq_cst) == 0) [[likely]]
+      return;
     depth_.store(0, std::memory_order_seq_cst);
     closed.wait(1, std::memory_order_acquire);
   }
 }
 
-CallGate::~CallGate() {
-  depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
-}
+CallGate::~CallGate() { depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
 
 void close_gate() noexcept {
   closed.store(1, std::memory_order_seq_cst);

@@ -106,11 +106,12 @@ acl::aclError check_devices(const End& to, const End& from, acl::aclrtMemcpyKind
 }
 
 acl::aclError report(int error, std::uint64_t count) {
-  if (error == 0) [[likely]] return 0;
+  if (error == 0) [[likely]]
+    return 0;
   if (error == EFAULT) {
-    return refuse(code_of_errno(error), {.reason = Reason::bad_argument, .system_errno = error},
-                  fmt::format("the host range of {} bytes is not mapped, or not for this use; a part may be copied",
-                              count));
+    return refuse(
+        code_of_errno(error), {.reason = Reason::bad_argument, .system_errno = error},
+        fmt::format("the host range of {} bytes is not mapped, or not for this use; a part may be copied", count));
   }
   if (error == ENOSPC || error == ENOMEM) {
     return refuse(code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = error, .needed = count},
@@ -139,13 +140,12 @@ acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src
     return refuse(code::invalid_param, Reason::bad_argument, dst == nullptr ? "dst is null" : "src is null");
   }
   if (kind < kind::host_to_host || kind > kind::host_to_buffer_to_device) {
-    return refuse(code::invalid_param, Reason::bad_argument,
-                  fmt::format("{} is no kind of aclrtMemcpy: 0 to 5 are (6 and 7 belong to the asynchronous call)",
-                              kind));
+    return refuse(
+        code::invalid_param, Reason::bad_argument,
+        fmt::format("{} is no kind of aclrtMemcpy: 0 to 5 are (6 and 7 belong to the asynchronous call)", kind));
   }
   if (count > destMax) {
-    return refuse(code::rt_param_invalid,
-                  {.reason = Reason::out_of_bounds, .needed = count, .available = destMax},
+    return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = destMax},
                   fmt::format("count {} is more than destMax {}", count, destMax));
   }
   DeviceNumber device;
@@ -163,8 +163,7 @@ acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src
 acl::aclError calls::aclrtMemset(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count) {
   if (devPtr == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "devPtr is null");
   if (count > maxCount) {
-    return refuse(code::rt_param_invalid,
-                  {.reason = Reason::out_of_bounds, .needed = count, .available = maxCount},
+    return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = maxCount},
                   fmt::format("count {} is more than maxCount {}", count, maxCount));
   }
   DeviceNumber device;

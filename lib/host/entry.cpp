@@ -25,16 +25,18 @@ enum class Need {
 
 constexpr Need need_of(Entry call) {
   switch (call) {
-    case Entry::aclInit:                // begins a child's own runtime
+    case Entry::aclInit:                 // begins a child's own runtime
     case Entry::aclrtDeviceGetBareTgid:  // about the process, not about the runtime
-    case Entry::aclGetRecentErrMsg:     // says what R4 is
+    case Entry::aclGetRecentErrMsg:      // says what R4 is
       return Need::nothing;
     case Entry::aclFinalize:
     case Entry::aclFinalizeReference:
     case Entry::aclrtGetVersion:
     case Entry::aclrtGetSocName:
-    case Entry::aclrtGetDeviceCount: return Need::own_process;
-    default: return Need::session;
+    case Entry::aclrtGetDeviceCount:
+      return Need::own_process;
+    default:
+      return Need::session;
   }
 }
 
@@ -67,12 +69,15 @@ auto checked(Run run) {
     }
   };
   if constexpr (need == Need::session) {
-    if (!initialised()) [[unlikely]] return refused_with(refuse_without_session());
+    if (!initialised()) [[unlikely]]
+      return refused_with(refuse_without_session());
     const CallGate gate;
-    if (!initialised()) [[unlikely]] return refused_with(refuse_without_session());  // finalized at this moment
+    if (!initialised()) [[unlikely]]
+      return refused_with(refuse_without_session());  // finalized at this moment
     return run();
   } else {
-    if (need == Need::own_process && in_forked_child()) [[unlikely]] return refused_with(refuse_in_child());
+    if (need == Need::own_process && in_forked_child()) [[unlikely]]
+      return refused_with(refuse_in_child());
     return run();
   }
 }

@@ -14,8 +14,8 @@ namespace {
 constinit thread_local Cause current_cause;  // apart from the strings: no destructor, so no guard on the fast path
 
 struct ThreadMessages {
-  std::string refused;   // by the call that is running
-  std::string recent;    // of the last call that failed
+  std::string refused;  // by the call that is running
+  std::string recent;   // of the last call that failed
   std::string handed_out;
   acl::Entry recent_call = acl::Entry::none;
   acl::aclError recent_code = 0;

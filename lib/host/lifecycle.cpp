@@ -66,8 +66,7 @@ acl::aclError read_config(const char* path, std::optional<std::string>* out) {
   if (path == nullptr || *path == '\0') return 0;
   const auto unreadable = [&] {
     return refuse(acl::code::invalid_file, {.reason = Reason::bad_argument, .system_errno = errno},
-                  fmt::format("the configuration {} cannot be read: {}", path,
-                              std::generic_category().message(errno)));
+                  fmt::format("the configuration {} cannot be read: {}", path, std::generic_category().message(errno)));
   };
   const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return unreadable();

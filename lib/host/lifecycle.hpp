@@ -11,8 +11,8 @@
 
 namespace devshare::host {
 
-// Changes with every aclInit that starts a runtime, every aclFinalize that ends one, and fork in the child, also after a
-// raw clone. Odd while initialised, and then a number that no earlier session of this process or its parents had. The
+// Changes with every aclInit that starts a runtime, every aclFinalize that ends one, and fork in the child, also after
+// a raw clone. Odd while initialised, and then a number that no earlier session of this process or its parents had. The
 // library compares it with the number an object was made under and so knows, without a call, that its runtime is gone.
 // Immortal; read it with __atomic_load_n.
 const std::uint32_t* session_word() noexcept;

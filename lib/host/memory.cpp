@@ -23,14 +23,19 @@ constexpr std::uint64_t size_unit = 32;
 std::uint64_t page_size_for(acl::aclrtMemMallocPolicy asked, std::uint64_t size, const Profile& card) {
   switch (asked) {
     case policy::huge_first:
-    case policy::huge_first_p2p: return size <= small_block ? card.normal_page : card.huge_page;
+    case policy::huge_first_p2p:
+      return size <= small_block ? card.normal_page : card.huge_page;
     case policy::huge_only:
-    case policy::huge_only_p2p: return card.huge_page;
+    case policy::huge_only_p2p:
+      return card.huge_page;
     case policy::normal_only:
-    case policy::normal_only_p2p: return card.normal_page;
+    case policy::normal_only_p2p:
+      return card.normal_page;
     case policy::huge_1g_only:
-    case policy::huge_1g_only_p2p: return giant_page;
-    default: return size >= card.huge_page ? card.huge_page : card.normal_page;  // also for numbers that are no policy
+    case policy::huge_1g_only_p2p:
+      return giant_page;
+    default:
+      return size >= card.huge_page ? card.huge_page : card.normal_page;  // also for numbers that are no policy
   }
 }
 

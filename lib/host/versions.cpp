@@ -21,11 +21,16 @@ acl::aclError calls::aclrtGetVersion(std::int32_t* major, std::int32_t* minor, s
 
 const char* calls::aclrtGetSocName() {
   switch (profile().product) {
-    case Product::a2: return "Ascend910B3";
-    case Product::a3: return "Ascend910_9392";
-    case Product::training: return "Ascend910A";
-    case Product::p310: return "Ascend310P3";
-    case Product::p950: return "Ascend950PR";
+    case Product::a2:
+      return "Ascend910B3";
+    case Product::a3:
+      return "Ascend910_9392";
+    case Product::training:
+      return "Ascend910A";
+    case Product::p310:
+      return "Ascend310P3";
+    case Product::p950:
+      return "Ascend950PR";
   }
   return nullptr;
 }

@@ -23,9 +23,10 @@ struct Candidate {
   std::uint64_t bytes;
 };
 
-// The card's own addresses start at 16 TiB, where AddressSanitizer keeps its shadow; one TiB above is free with it, with
-// valgrind and without. ThreadSanitizer leaves programs only a few narrow ranges: the second is in one. One of the two
-// is granted on each kind of build, whatever the address randomisation, so numbers are equal in all processes of it.
+// The card's own addresses start at 16 TiB, where AddressSanitizer keeps its shadow; one TiB above is free with it,
+// with valgrind and without. ThreadSanitizer leaves programs only a few narrow ranges: the second is in one. One of the
+// two is granted on each kind of build, whatever the address randomisation, so numbers are equal in all processes of
+// it.
 constexpr Candidate candidates[] = {
     {0x1100'0000'0000, std::uint64_t{7} << 40},
     {0x7e80'0000'0000, std::uint64_t{256} << 30},

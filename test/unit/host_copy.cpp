@@ -390,8 +390,8 @@ TEST_CASE("memory whose exporter has gone cannot be reached in any way") {
     char host[16];
     const auto& acl = session.acl;
     const bool view = PinnedBlock(imported).view() == nullptr && last_reason() == Reason::exporter_gone;
-    return PinnedBlock(imported).exporter_gone() && view && put(session, imported, pattern(16)) == code::rt_drv_internal &&
-           last_reason() == Reason::exporter_gone &&
+    return PinnedBlock(imported).exporter_gone() && view &&
+           put(session, imported, pattern(16)) == code::rt_drv_internal && last_reason() == Reason::exporter_gone &&
            acl.aclrtMemcpy(host, 16, imported, 16, kind::device_to_host) == code::rt_drv_internal &&
            acl.aclrtMemcpy(own, 16, imported, 16, kind::device_to_device) == code::rt_drv_internal &&
            acl.aclrtMemset(imported, 16, 0, 16) == code::rt_drv_internal && last_reason() == Reason::exporter_gone;
