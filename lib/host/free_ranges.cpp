@@ -2,6 +2,8 @@
 #include "free_ranges.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace devshare::host {
 
@@ -17,32 +19,40 @@ std::optional<std::uint32_t> FreeRanges::take(std::uint32_t count, std::uint32_t
     if (start + count > end) continue;
     const auto first = static_cast<std::uint32_t>(start);
     const std::uint32_t last = first + count;
-    if (first == begin) {
-      free_.erase(row);
-    } else {
+    if (first != begin) {
       row->second = first;
+      if (last != end) free_.emplace_hint(std::next(row), last, end);
+    } else if (last != end) {
+      move_begin(row, last);
+    } else {
+      free_.erase(row);
     }
-    if (last != end) free_.emplace(last, end);
     return first;
   }
   return std::nullopt;
 }
 
 void FreeRanges::give_back(std::uint32_t begin, std::uint32_t count) {
-  std::uint32_t end = begin + count;
-  auto after = free_.lower_bound(begin);
-  if (after != free_.end() && after->first == end) {
-    end = after->second;
-    after = free_.erase(after);
+  const std::uint32_t end = begin + count;
+  const auto after = free_.lower_bound(begin);
+  const bool joins_after = after != free_.end() && after->first == end;
+  const auto before = after != free_.begin() ? std::prev(after) : free_.end();
+  if (before != free_.end() && before->second == begin) {
+    before->second = joins_after ? after->second : end;
+    if (joins_after) free_.erase(after);
+  } else if (joins_after) {
+    move_begin(after, begin);
+  } else {
+    free_.emplace_hint(after, begin, end);
   }
-  if (after != free_.begin()) {
-    const auto before = std::prev(after);
-    if (before->second == begin) {
-      before->second = end;
-      return;
-    }
-  }
-  free_.emplace_hint(after, begin, end);
+}
+
+// The row keeps its place among the others, and its node: taking and giving back in turns allocates nothing.
+void FreeRanges::move_begin(Rows::iterator row, std::uint32_t begin) {
+  const auto after = std::next(row);
+  auto node = free_.extract(row);
+  node.key() = begin;
+  free_.insert(after, std::move(node));
 }
 
 std::uint32_t FreeRanges::largest() const noexcept {

@@ -23,7 +23,10 @@ class FreeRanges {
   std::uint32_t largest() const noexcept;  // granules in the longest free row
 
  private:
-  std::map<std::uint32_t, std::uint32_t> free_;  // begin -> end, never touching one another
+  using Rows = std::map<std::uint32_t, std::uint32_t>;
+  void move_begin(Rows::iterator row, std::uint32_t begin);
+
+  Rows free_;  // begin -> end, never touching one another
 };
 
 }  // namespace devshare::host

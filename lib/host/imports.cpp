@@ -42,11 +42,11 @@ struct Opened {
   std::shared_ptr<const void> keeper;  // of what the watch points to
 };
 
-// An import that one thread is making and others wait for (B076).
-struct Attempt {
+// What became of an import that one thread was making while others waited for it (B076).
+struct Outcome {
+  bool known = false;
   DeviceNumber device;
   std::uint64_t flags = 0;
-  bool done = false;
   acl::aclError code = 0;
   Cause cause;
   std::string text;
@@ -54,7 +54,8 @@ struct Attempt {
 
 struct Entry {
   std::vector<Opened> opened;  // in order; one at most but on 950, where every import has an address of its own
-  std::shared_ptr<Attempt> attempt;
+  bool attempted = false;            // one thread is importing it; the entry stays
+  std::shared_ptr<Outcome> awaited;  // made by the first thread that waits for that one
 };
 
 struct HashOfName {
@@ -219,42 +220,40 @@ acl::aclError open_again(Opened& opened, const DeviceNumber& local) {
 acl::aclError import_counted(const KeyName& name, const DeviceNumber& local, std::uint64_t flags, void** address) {
   State& all = state.get();
   std::unique_lock lock(all.mutex);
+  Entry* entry = nullptr;
   while (true) {
-    Entry& entry = all.entries[name];
-    if (!entry.opened.empty()) {
-      const acl::aclError refused = open_again(entry.opened.back(), local);
-      if (refused == code::success) *address = entry.opened.back().address;
+    entry = &all.entries[name];
+    if (!entry->opened.empty()) {
+      const acl::aclError refused = open_again(entry->opened.back(), local);
+      if (refused == code::success) *address = entry->opened.back().address;
       return refused;
     }
-    if (entry.attempt == nullptr) break;
-    const std::shared_ptr<Attempt> attempt = entry.attempt;
-    all.attempt_done.wait(lock, [&] { return attempt->done; });
-    if (attempt->code != code::success && attempt->flags == flags && attempt->device.physical == local.physical) {
-      return refuse(attempt->code, attempt->cause, attempt->text);
+    if (!entry->attempted) break;
+    if (entry->awaited == nullptr) entry->awaited = std::make_shared<Outcome>();
+    const std::shared_ptr<Outcome> outcome = entry->awaited;
+    all.attempt_done.wait(lock, [&] { return outcome->known; });
+    if (outcome->code != code::success && outcome->flags == flags && outcome->device.physical == local.physical) {
+      return refuse(outcome->code, outcome->cause, outcome->text);
     }
   }
-  const auto attempt = std::make_shared<Attempt>(Attempt{local, flags, false, 0, {}, {}});
-  all.entries[name].attempt = attempt;
+  entry->attempted = true;
   lock.unlock();
 
   Opened opened;
   const acl::aclError refused = open_key(name, local, flags, &opened);
 
   lock.lock();
-  attempt->done = true;
-  attempt->code = refused;
-  Entry& entry = all.entries[name];
-  entry.attempt.reset();
+  entry->attempted = false;
+  const std::shared_ptr<Outcome> outcome = std::move(entry->awaited);
+  if (outcome != nullptr) *outcome = {true, local, flags, refused, last_cause(), last_text()};
   if (refused == code::success) {
     *address = opened.address;
-    entry.opened.push_back(std::move(opened));
+    entry->opened.push_back(std::move(opened));
   } else {
-    attempt->cause = last_cause();
-    attempt->text = last_text();
     all.entries.erase(name);
   }
   lock.unlock();
-  all.attempt_done.notify_all();
+  if (outcome != nullptr) all.attempt_done.notify_all();
   return refused;
 }
 
@@ -282,7 +281,7 @@ bool close_import(const KeyName& name) {
     if (--opened.back().references > 0) return true;
     ended = std::move(opened.back());
     opened.pop_back();
-    if (opened.empty() && found->second.attempt == nullptr) all->entries.erase(found);
+    if (opened.empty() && !found->second.attempted) all->entries.erase(found);
   }
   release_import(ended.address);  // may wait for copies in flight; the watch they look at lives until after it
   return true;
