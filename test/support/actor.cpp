@@ -91,6 +91,15 @@ bool Actor::expect(bool condition, std::string_view sentence, const char* file, 
   return condition;
 }
 
+bool Actor::unequal(const std::string& actual, const std::string& expected, std::string_view sentence, const char* file,
+                    int line) {
+  return expect(false, fmt::format("{}: {} instead of {}", sentence, actual, expected), file, line);
+}
+
+void Actor::wrong_size(std::string_view from, std::size_t size, std::size_t expected) {
+  fail(fmt::format("a message of {} bytes from {} where {} were expected", size, from, expected));
+}
+
 void Actor::fail(std::string_view sentence, const char* file, int line) {
   expect(false, sentence, file, line);
   tell({Op::abandoned, {}, {}, {}});

@@ -25,7 +25,7 @@
 #include "isolation.hpp"
 #include "temp_directory.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -97,9 +97,7 @@ class Actor {
       return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     } else {
       static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>, "receive values");
-      if (bytes.size() != sizeof(T)) {
-        fail(fmt::format("a message of {} bytes from {} where {} were expected", bytes.size(), from, sizeof(T)));
-      }
+      if (bytes.size() != sizeof(T)) wrong_size(from, bytes.size(), sizeof(T));
       T value;
       std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof(T));
       return value;
@@ -128,14 +126,13 @@ class Actor {
   bool expect_equal(const A& actual, const B& expected, std::string_view sentence,
                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     if (actual == expected) return expect(true, sentence, file, line);
-    return expect(false, fmt::format("{}: {} instead of {}", sentence, in_words(actual), in_words(expected)), file,
-                  line);
+    return unequal(in_words(actual), in_words(expected), sentence, file, line);
   }
 
   // The value in a result, or the end of this actor with the error in words.
   template <class R>
   auto must(R result, std::string_view sentence, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    if (!result) fail(fmt::format("{}: {}", sentence, in_words(result.error())), file, line);
+    if (!result) fail(std::string(sentence) + ": " + in_words(result.error()), file, line);
     expect(true, sentence, file, line);
     if constexpr (requires { requires !std::is_void_v<decltype(*std::move(result))>; }) return *std::move(result);
   }
@@ -162,6 +159,9 @@ class Actor {
  private:
   friend class Story;
   Actor(std::string name, story::Channel& channel);
+  bool unequal(const std::string& actual, const std::string& expected, std::string_view sentence, const char* file,
+               int line);
+  [[noreturn]] void wrong_size(std::string_view from, std::size_t size, std::size_t expected);
   story::Frame ask(const story::Frame& frame);
   story::Frame ask_what_may_never_be(const story::Frame& frame);
   void tell(const story::Frame& frame);
