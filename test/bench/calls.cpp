@@ -28,11 +28,11 @@ struct Fixture {
 
   static Fixture& get() {
     static Fixture fixture = [] {
-      auto runtime = Runtime::open();
-      if (!runtime) std::exit(1);
-      auto device = runtime->device(DeviceId{0});
-      if (!device || !device->make_current()) std::exit(1);
-      return Fixture{*runtime, *device};
+      const auto opened = Runtime::open();
+      if (!opened) std::exit(1);
+      const auto first = opened->device(DeviceId{0});
+      if (!first || !first->make_current()) std::exit(1);
+      return Fixture{*opened, *first};
     }();
     return fixture;
   }
