@@ -262,7 +262,8 @@ TEST_CASE("a storm of kills: no reader ever sees more than there is, and nothing
     me.expect_equal(status_of(reader), 0, "the reader ends by itself");
     me.expect(weather->read.load() > 100, "there was reading");
     me.expect(weather->taken.load() > 1000, "there was taking");
-    me.expect(weather->most_seen.load() <= 40 * unit, fmt::format("never more than capacity: {}", weather->most_seen.load()));
+    me.expect(weather->most_seen.load() <= 40 * unit,
+              fmt::format("never more than capacity: {}", weather->most_seen.load()));
     me.expect(weather->most_seen.load() > 0, "but something");
     const HostSession session = open_session();
     me.expect_equal(in_use(), std::uint64_t{0}, "nothing is left");
@@ -497,7 +498,7 @@ TEST_CASE("a process that is stopped with the lock stops nobody") {
     auto* const locked = shared<std::atomic<bool>>();
     const pid_t holder = spawn([&] {
       const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-      struct flock lock{};
+      struct flock lock {};
       lock.l_type = F_WRLCK;
       lock.l_len = 1;
       demand(::fcntl(file, F_SETLK, &lock) == 0, "it has the lock of the file");
