@@ -29,7 +29,7 @@ for option in "$@"; do
 done
 
 need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev catch2 python3 cmake clang clang-tidy \
-  libclang-rt-dev
+  libclang-rt-dev valgrind
 
 name=test-$compiler${sanitize:+-$sanitize}
 [ "$exceptions" = true ] || name=$name-no-exceptions
