@@ -436,14 +436,20 @@ TEST_CASE("a program that closes all its descriptors joins anew with everything 
       demand(host::ledger_grant(0, 1) == 0, "and a direction");
       ::close_range(3, ~0U, 0);
       const int other = ::open("/dev/null", O_RDONLY);  // takes the number of one of ours
-      const pid_t sweeper = spawn([] {
+      int swept[2];
+      demand(::pipe(swept) == 0, "a pipe");
+      const pid_t sweeper = spawn([&] {
         const HostSession own = open_session();
         demand(in_use() == 0, "for a moment nobody knows of it");
         demand(take(5 * unit), "others go on");
         demand(!host::ledger_direction_on(0, 1), "its grant is as lost");
+        demand(::write(swept[1], "!", 1) == 1, "the parent is told");
         for (;;) ::pause();
       });
-      std::this_thread::sleep_for(300ms);
+      ::close(swept[1]);
+      char told = 0;
+      demand(::read(swept[0], &told, 1) == 1, "the sweeper has swept");
+      ::close(swept[0]);
       demand(take(unit), "its next claim");
       demand(in_use() == 16 * unit, "brings back what it had");
       demand(::fcntl(other, F_GETFD) >= 0, "and the program's own file is left alone");
