@@ -21,16 +21,24 @@ struct ThreadMessages {
   acl::aclError recent_code = 0;
 };
 
-ThreadMessages& messages() {
-  thread_local ThreadMessages mine;
-  return mine;
+constinit thread_local bool thread_ended = false;
+
+// Null once the thread's own objects have been destroyed: static objects still make calls then, and leave no text.
+ThreadMessages* messages() noexcept {
+  struct Holder {
+    ThreadMessages messages;
+    ~Holder() { thread_ended = true; }
+  };
+  if (thread_ended) return nullptr;
+  thread_local Holder mine;
+  return &mine.messages;
 }
 
 }  // namespace
 
 acl::aclError refuse(acl::aclError code, const Cause& cause, std::string text) {
   current_cause = cause;
-  messages().refused = std::move(text);
+  if (ThreadMessages* const mine = messages()) mine->refused = std::move(text);
   return code;
 }
 
@@ -40,7 +48,11 @@ acl::aclError refuse(acl::aclError code, Reason reason, std::string text) {
 
 const Cause& last_cause() noexcept { return current_cause; }
 
-const std::string& last_text() noexcept { return messages().refused; }
+const std::string& last_text() noexcept {
+  static const std::string& none = *new std::string;
+  const ThreadMessages* const mine = messages();
+  return mine != nullptr ? mine->refused : none;
+}
 
 void call_begins() noexcept { current_cause = {}; }
 
@@ -49,20 +61,21 @@ void call_ends(acl::Entry call, acl::aclError code) {
     current_cause = {};  // something inside may have been refused and got over
     return;
   }
-  ThreadMessages& mine = messages();
-  mine.recent = std::exchange(mine.refused, {});
-  mine.recent_call = call;
-  mine.recent_code = code;
+  ThreadMessages* const mine = messages();
+  if (mine == nullptr) return;
+  mine->recent = std::exchange(mine->refused, {});
+  mine->recent_call = call;
+  mine->recent_code = code;
 }
 
 const char* take_recent_message() {
-  ThreadMessages& mine = messages();
-  if (mine.recent_code == 0) return nullptr;
-  mine.handed_out = fmt::format("{}: {}", entry_name(mine.recent_call), code_name(mine.recent_code));
-  if (!mine.recent.empty()) mine.handed_out += ": " + mine.recent;
-  mine.recent.clear();
-  mine.recent_code = 0;
-  return mine.handed_out.c_str();
+  ThreadMessages* const mine = messages();
+  if (mine == nullptr || mine->recent_code == 0) return nullptr;
+  mine->handed_out = fmt::format("{}: {}", entry_name(mine->recent_call), code_name(mine->recent_code));
+  if (!mine->recent.empty()) mine->handed_out += ": " + mine->recent;
+  mine->recent.clear();
+  mine->recent_code = 0;
+  return mine->handed_out.c_str();
 }
 
 }  // namespace devshare::host
