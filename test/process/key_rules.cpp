@@ -64,6 +64,10 @@ acl::aclError import_by_table(const Party& b, const Key& key, std::uint64_t flag
   return api().aclrtIpcMemImportByKey(address, key.text(), flags);
 }
 
+void wait_for_no_connection() {
+  for (int i = 0; i < 1000 && host::counters().connections != 0; ++i) ::usleep(1000);
+}
+
 }  // namespace
 
 TEST_CASE("R10 only the start of a live aclrtMalloc block is exported") {
@@ -426,7 +430,7 @@ TEST_CASE("R21 an importer that ends without closing leaves nothing with the exp
           auto key = a.me.must(export_key(a.allocate(pattern(4 * KiB))), "A exports");
           a.share_with("B", key);
           a.me.pause_until_ended("B");
-          for (int i = 0; i < 1000 && host::counters().connections != 0; ++i) ::usleep(1000);
+          wait_for_no_connection();
           a.me.expect_equal(host::counters().connections, 0U, "B's connection is gone");
           a.me.expect(a.read(key.bytes()) == pattern(4 * KiB), "the memory is not");
           a.me.must(a.me.must(std::move(key).close(), "A closes").close(), "and frees");

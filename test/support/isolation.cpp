@@ -119,8 +119,10 @@ pid_t unused_pid() {
   std::ifstream("/proc/sys/kernel/pid_max") >> limit;
   constexpr int reserved = 300;  // the kernel does not hand these out after the first round
   const int range = limit - reserved;
+  // Far from what is handed out next, and not where another test looks at the same time.
+  const int start = (last + range / 2 + ::getpid() % (range / 4)) % range;
   for (int tried = 0; tried < range; ++tried) {
-    const int candidate = reserved + (last + range / 2 + tried) % range;
+    const int candidate = reserved + (start + tried) % range;
     if (::kill(candidate, 0) != 0 && errno == ESRCH) return candidate;
   }
   return 0;
