@@ -42,6 +42,7 @@ start() {
 ends() {
   status=0
   wait "$1" 2>/dev/null || status=$? # not the shell's word for it
+  started=$(echo "$started" | sed "s/ $1\\( \\|\$\\)/\\1/") # its number may be another's from now on
   case "$2:$status" in
     fails:0) failed "a program ended well that should have failed" ;;
     fails:12[6-9] | fails:1[3-9]? | fails:2??) failed "a program ended with status $status" ;;

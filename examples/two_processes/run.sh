@@ -55,7 +55,7 @@ share() {
   : >"$work/lines"
   mkfifo "$work/pipe"
   tee "$work/lines" <"$work/pipe" &
-  running=$!
+  printer=$!
   exec 3>"$work/pipe"
   rm "$work/pipe"
 
@@ -68,16 +68,21 @@ share() {
     i=$((i + 1))
   done
   exec 3>&-
-  running="$running $programs"
+  running="$programs $printer"
   for program in $programs; do
-    wait "$program" || {
+    result=0
+    wait "$program" || result=$?
+    running=${running#"$program "} # its number may be another's from now on
+    [ "$result" = 0 ] || {
+      running=${running%"$printer"}
       # shellcheck disable=SC2086 # a list of words
-      kill -9 $programs 2>/dev/null || : # a program that is just being started would miss a milder signal
-      wait "${running%% *}" # so that its last words are seen
+      kill -9 $running 2>/dev/null || : # a program that is just being started would miss a milder signal
+      running=
+      wait "$printer" # so that its last words are seen
       failed "a program of this run failed"
     }
   done
-  wait "${running%% *}" # the last lines
+  wait "$printer"
   running=
 
   count "$(($1 + 1))" "sha256 $sha"
