@@ -155,7 +155,7 @@ double rate(Board& board, int way) {
   ::usleep(50'000);
   const std::uint64_t before = imports_so_far(board);
   const double begin = now_ns();
-  ::usleep(400'000);
+  ::usleep(800'000);
   const double figure = static_cast<double>(imports_so_far(board) - before) / (now_ns() - begin) * 1e9;
   board.way = -1;
   ::usleep(20'000);

@@ -96,6 +96,10 @@ void measure(const Driver& driver, const Size& size, std::vector<Row>* rows) {
   row("copies / by hand", figures[2], 0, 1.10);
   row("views / by hand", figures[5], 3, 1.10);
   row("copies / Boost", figures[2], 6, size.over_boost);
+  // What is possible at all for somebody who asks who it is.
+  const Ratio limit = ratio(figures[0], figures[6]);
+  rows->push_back({fmt::format("share of {}, copies by hand / Boost", size.name), fmt::format("{:.2f}", limit.value), "–",
+                   Verdict::for_information, "as above"});
 }
 
 void count_calls_of_a_share(std::vector<Row>* rows) {
