@@ -145,14 +145,16 @@ Held lock_file(State& self) {
         return self.file ? Held::yes : Held::alone;
       }
     }
+    // Closed before anything is opened again: closing any descriptor of the file drops the locks of all, and a number
+    // of ours that the program has closed could be given to the new directory, which looks like the old one.
+    self.slot = no_slot;
+    self.file = StateFile();
     std::string refused;
     StateDirectory directory = open_state_directory(machine.state_directory);
     if (!directory.descriptor) {
       work_alone(self, std::move(directory.refused));
       break;
     }
-    self.slot = no_slot;
-    self.file = StateFile();  // closed before it is opened again: closing any descriptor drops the locks of all
     self.file = StateFile::open(std::move(directory), machine_number(machine), machine.exporter_deadline_ms, &refused);
     if (!self.file) {
       work_alone(self, refused.empty() ? "the lock of the state file is held by a process that does not run" : refused);
