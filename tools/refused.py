@@ -88,4 +88,5 @@ def run_tool(tool, program, command, source, *defines):
     environment = dict(os.environ, LC_ALL="C")
     look = {"capture_output": True, "text": True, "errors": "replace", "timeout": 300}
     done = subprocess.run(line, cwd=directory, env=environment, check=False, **look)
-    return done.returncode, done.stdout + done.stderr
+    ended = f"ended by signal {-done.returncode}" if done.returncode < 0 else ""
+    return done.returncode, done.stdout + done.stderr + ended
