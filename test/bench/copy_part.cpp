@@ -22,8 +22,8 @@ namespace devshare::bench {
 namespace {
 
 constexpr std::size_t size = std::size_t{64} << 20;
-constexpr std::size_t cold_copies = 7;  // in a round
-constexpr std::size_t warm_copies = 15;
+constexpr std::size_t cold_copies = 1;  // in a turn
+constexpr std::size_t warm_copies = 3;
 constexpr int copies_until_mapped = 6;  // of the whole: more than four times its size
 
 template <class R>

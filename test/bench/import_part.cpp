@@ -81,7 +81,7 @@ std::vector<std::unique_ptr<Way>> only_devshare() {
 void measure_many_exports(std::vector<Row>* rows) {
   constexpr std::size_t few = 100;
   constexpr std::size_t many = 10'000;
-  constexpr std::size_t imports = 1000;  // in a round
+  constexpr std::size_t imports = 150;  // in a turn
   const char* const measure = "import, 10,000 exports alive / 100";
   rlimit descriptors{};
   ::getrlimit(RLIMIT_NOFILE, &descriptors);
@@ -101,16 +101,16 @@ void measure_many_exports(std::vector<Row>* rows) {
     exporter->admit({importer->introduce()});
     messages.push_back(exporter->messages().front());
   }
-  const auto round = [&](std::size_t which) {
+  const auto turn = [&](std::size_t which) {
     std::size_t next = 0;
     return median_time(imports, [&, which] {
       next += 7919;  // a prime: all over the table, in no order that a cache likes
       importer->use(messages[which][next % messages[which].size()], size);
     });
   };
-  const auto figures = alternate({{"import, 100 exports", [&] { return round(0); }},
-                                  {"import, 100 exports, again", [&] { return round(1); }},
-                                  {"import, 10,000 exports", [&] { return round(2); }}});
+  const auto figures = alternate({{"import, 100 exports", [&] { return turn(0); }},
+                                  {"import, 100 exports, again", [&] { return turn(1); }},
+                                  {"import, 10,000 exports", [&] { return turn(2); }}});
   rows->push_back(judge(measure, figures[2], figures[0], Goal::at_most, 1.10, ratio(figures[1], figures[0])));
 }
 
@@ -152,13 +152,13 @@ std::uint64_t imports_so_far(const Board& board) {
 // Imports a second of the whole crowd.
 double rate(Board& board, int way) {
   board.way = way;
-  ::usleep(50'000);
+  ::usleep(30'000);
   const std::uint64_t before = imports_so_far(board);
   const double begin = now_ns();
-  ::usleep(800'000);
+  ::usleep(120'000);
   const double figure = static_cast<double>(imports_so_far(board) - before) / (now_ns() - begin) * 1e9;
   board.way = -1;
-  ::usleep(20'000);
+  ::usleep(5'000);
   return figure;
 }
 
@@ -205,8 +205,8 @@ void measure_many_importers(std::vector<Row>* rows) {
 // --- the same key again ---
 
 void measure_repeated_import(std::vector<Row>* rows) {
-  constexpr std::size_t first_imports = 500;  // in a round
-  constexpr std::size_t more_imports = 20'000;
+  constexpr std::size_t first_imports = 60;  // in a turn
+  constexpr std::size_t more_imports = 2'500;
   const auto introduction = by_devshare(Touch::copies);
   const Exporter exporter(only_devshare(), 1, 1, 0);
   pin_to(1);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <numeric>
+#include <utility>
 
 namespace devshare::bench {
 
@@ -14,6 +15,7 @@ Options options;
 
 namespace {
 
+constexpr int turns = 8;                 // of each contender in a round
 constexpr double most_by_others = 0.15;  // of one processor, during a round that counts
 constexpr double quiet_enough = 0.08;    // before a round begins
 constexpr double least_control = 0.95;
@@ -61,23 +63,25 @@ std::vector<Figures> alternate(const std::vector<Contender>& contenders) {
   std::vector<Figures> figures(contenders.size());
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), 0);
-  std::vector<double> round(contenders.size());
-  for (const std::size_t i : order) contenders[i].round();  // warms up; not counted
+  for (const std::size_t i : order) contenders[i].turn();  // warms up; not counted
   for (int done = 0; done < options.rounds;) {
     // A round that somebody else disturbed does not count, for anybody and whatever its figures, while patience lasts.
     const bool patient = patience_used < options.patience_s;
     if (patient) patience_used += wait_for_quiet(quiet_enough, options.patience_s - patience_used);
     const Usage before = usage();
-    for (const std::size_t i : order) round[i] = contenders[i].round();
+    std::vector<Figures> round(contenders.size());
+    for (int turn = 0; turn < turns; ++turn) {
+      for (const std::size_t i : order) round[i].push_back(contenders[i].turn());
+      std::reverse(order.begin(), order.end());  // nobody always comes after the same one
+    }
     const Usage after = usage();
     const double others = used_by_others(before, after);
-    std::reverse(order.begin(), order.end());  // nobody always comes after the same one
     if (patient && others > most_by_others) {
       patience_used += after.at - before.at;
       continue;
     }
     others_in_rounds.push_back(others);
-    for (const std::size_t i : order) figures[i].push_back(round[i]);
+    for (const std::size_t i : order) figures[i].push_back(median(std::move(round[i])));
     ++done;
   }
   for (std::size_t i = 0; i < contenders.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring by ratio: contenders take turns in rounds, so that whatever the machine does meets all of them alike, and one
-// of them runs under two names. Where the control does not come out as 1, no ratio of that run is worth anything.
+// Measuring by ratio: contenders take turns, several times in a round, so that whatever the machine does meets all of them
+// alike, and one of them runs under two names. Where the control does not come out as 1, no ratio of that run is worth
+// anything.
 #pragma once
 
 #include "table.hpp"
@@ -14,10 +15,10 @@ namespace devshare::bench {
 
 struct Contender {
   std::string name;
-  std::function<double()> round;  // runs one round and returns its figure
+  std::function<double()> turn;  // runs for a few milliseconds and returns its figure
 };
 
-// The figures of each contender, one a round.
+// The figures of each contender, one a round: the median of its turns.
 using Figures = std::vector<double>;
 std::vector<Figures> alternate(const std::vector<Contender>& contenders);
 

@@ -19,14 +19,14 @@ namespace {
 struct Size {
   const char* name;
   std::size_t bytes;
-  std::size_t shares;  // in a round
+  std::size_t shares;  // in a turn
   double over_boost;   // the goal
 };
 constexpr Size sizes[] = {
-    {"4 KiB", 4 << 10, 400, 1.45},
-    {"2 MiB", 2 << 20, 300, 1.0},
-    {"64 MiB", 64 << 20, 300, 1.0},
-    {"1 GiB", std::size_t{1} << 30, 200, 1.0},
+    {"4 KiB", 4 << 10, 100, 1.45},
+    {"2 MiB", 2 << 20, 80, 1.0},
+    {"64 MiB", 64 << 20, 80, 1.0},
+    {"1 GiB", std::size_t{1} << 30, 60, 1.0},
 };
 
 struct Order {
@@ -49,7 +49,7 @@ class Driver {
   }
 
   // The time of a whole share in nanoseconds: the median of so many.
-  double round(std::uint32_t way, const Size& size) const {
+  double turn(std::uint32_t way, const Size& size) const {
     return median_time(size.shares, [&] {
       importer_->line().send(Order{way, size.bytes, ways_[way]->share(size.bytes)});
       importer_->line().receive<char>();
@@ -76,7 +76,7 @@ enum WayNumber : std::uint32_t { hand_copies, devshare_copies, hand_views, devsh
 
 void measure(const Driver& driver, const Size& size, std::vector<Row>* rows) {
   const auto contender = [&](const char* name, WayNumber way) {
-    return Contender{fmt::format("{}, {}", name, size.name), [&driver, &size, way] { return driver.round(way, size); }};
+    return Contender{fmt::format("{}, {}", name, size.name), [&driver, &size, way] { return driver.turn(way, size); }};
   };
   const std::vector<Figures> figures = alternate({
       contender("by hand, copies", hand_copies),
