@@ -11,10 +11,13 @@
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,18 +55,31 @@ double median_of(std::size_t times, Make make, Timed timed, End end) {
   return median(std::move(all));
 }
 
-// Memory of another process, as a ticket and as a descriptor.
+// The memfd behind the one block of device memory of this process, as a path that others may open.
+Message path_of_memory() {
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (static_cast<std::size_t>(status.st_size) < size) continue;
+    const std::string path = fmt::format("/proc/{}/fd/{}", ::getpid(), descriptor);
+    Message message{};
+    std::memcpy(message.data(), path.c_str(), path.size() + 1);
+    return message;
+  }
+  give_up("no descriptor holds the memory");
+}
+
+// Memory of another process, as a ticket and, past all checks, as a descriptor of the same bytes.
 struct Exporter {
-  int memfd = make_sealed_memfd(size);  // inherited
   Process process;
   ReceivedTicket ticket;
+  int memfd;
 
   explicit Exporter(const std::vector<std::byte>& content)
-      : process([&](const Line& line) { share(line, content); }), ticket(introduce()) {}
+      : process([&](const Line& line) { share(line, content); }), ticket(introduce()), memfd(open_memory()) {}
 
  private:
-  void share(const Line& line, const std::vector<std::byte>& content) const {
-    write_at(memfd, 0, content.data(), size);
+  static void share(const Line& line, const std::vector<std::byte>& content) {
     const Device device = must(must(Runtime::open(), "the runtime").device(DeviceId{0}), "the device");
     auto memory = must(DeviceMemory::allocate(device, size), "allocating");
     must(copy_to_device(device, memory.bytes(), content), "copying in");
@@ -73,7 +89,14 @@ struct Exporter {
     Message message;
     std::memcpy(message.data(), issued.bytes().data(), message.size());
     line.send(message);
+    line.send(path_of_memory());
     line.receive<char>();  // until the end
+  }
+  int open_memory() const {
+    const Message path = process.line().receive<Message>();
+    const int opened = ::open(reinterpret_cast<const char*>(path.data()), O_RDWR | O_CLOEXEC);
+    if (opened < 0) give_up("opening the memory of the exporter");
+    return opened;
   }
   ReceivedTicket introduce() const {
     process.line().send(must(must(Runtime::open(), "the runtime").bare_pid(), "the bare pid").to_message());

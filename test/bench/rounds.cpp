@@ -15,7 +15,7 @@ Options options;
 
 namespace {
 
-constexpr int turns = 8;                 // of each contender in a round
+constexpr int turns = 24;                // of each contender in a round
 constexpr double most_by_others = 0.15;  // of one processor, during a round that counts
 constexpr double quiet_enough = 0.08;    // before a round begins
 constexpr double least_control = 0.95;
