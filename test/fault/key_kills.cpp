@@ -3,12 +3,12 @@
 // survives gets its success or a typed error and never hangs, and nothing is left of who died but one inert file.
 #include "support/child.hpp"
 #include "support/sharing.hpp"
+#include "support/soon.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -289,7 +289,7 @@ void export_and_outlive(Actor& me) {
     a.send("B", me.must(key.admit(BarePid::from_peer_message(number)), "B is admitted, dead or alive"));
   }
   me.pause_until_ended("B");
-  for (int i = 0; i < 10'000 && host::counters().connections != 0; ++i) std::this_thread::sleep_for(1ms);
+  soon([] { return host::counters().connections == 0; });
   const host::Counters left = host::counters();
   me.expect(left.connections == 0 && left.keys_exported == 1 && left.allocations == 1,
             "B's connection is gone, and nothing of A's: " + Party::in_words(left));

@@ -2,6 +2,7 @@
 // An actor that shares by key over the C ABI alone: what the stories of the key path have in common.
 #pragma once
 
+#include "support/soon.hpp"
 #include "support/story.hpp"
 
 #include "host/host_runtime.hpp"
@@ -9,13 +10,11 @@
 #include <devshare/acl/codes.hpp>
 #include <devshare/host.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace devshare::test {
@@ -34,16 +33,6 @@ struct Key {
 using Switches = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 inline const acl::Table& api() { return host::table(); }
-
-// How long a wait for something asynchronous may last before the test counts it as never.
-template <class Condition>
-bool soon(Condition condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
 
 // One process of a story: a session of the host runtime and the calls of the key path, each of which must succeed.
 class Process {

@@ -3,6 +3,7 @@
 // ACL code and the host runtime's reason; and where the types let nobody break a rule, what the call itself answers.
 // On the products that differ. R15 is in key_identity.cpp.
 #include "support/sharing.hpp"
+#include "support/soon.hpp"
 
 #include <array>
 #include <functional>
@@ -62,10 +63,6 @@ ReceivedTicket shared_by_a(const Party& b) {
 acl::aclError import_by_table(const Party& b, const Key& key, std::uint64_t flags, void** address) {
   b.me.must(b.device.make_current(), "the device is current");
   return api().aclrtIpcMemImportByKey(address, key.text(), flags);
-}
-
-void wait_for_no_connection() {
-  for (int i = 0; i < 1000 && host::counters().connections != 0; ++i) ::usleep(1000);
 }
 
 }  // namespace
@@ -430,8 +427,7 @@ TEST_CASE("R21 an importer that ends without closing leaves nothing with the exp
           auto key = a.me.must(export_key(a.allocate(pattern(4 * KiB))), "A exports");
           a.share_with("B", key);
           a.me.pause_until_ended("B");
-          wait_for_no_connection();
-          a.me.expect_equal(host::counters().connections, 0U, "B's connection is gone");
+          a.me.expect(soon([] { return host::counters().connections == 0; }), "B's connection is gone");
           a.me.expect(a.read(key.bytes()) == pattern(4 * KiB), "the memory is not");
           a.me.must(a.me.must(std::move(key).close(), "A closes").close(), "and frees");
           a.me.expect_equal(host::bytes_in_use(0), 0U, "the device is empty");

@@ -30,11 +30,11 @@ std::string why_no(Isolation isolation);
 int isolate(Isolation isolation, std::string* error);
 int finish_isolation_in_child(Isolation isolation, std::string* error);
 
-// A number that no process has now and none gets by itself soon, for fork_as; 0 where the kernel offers no such thing,
-// and why_no_fork_as says why.
+// A number that no process has now and none gets by itself soon, for fork_as.
 pid_t unused_pid();
+// A child that has this number; -1 where the kernel refuses. It runs no fork handlers: for a process without a runtime.
+pid_t fork_as(pid_t number);
 std::string why_no_fork_as();
-pid_t fork_as(pid_t number);  // fork() whose child has that number; -1 when it could not be had
 
 // From now on a system call of this process fails with that errno, for ever: call it in a child.
 int refuse_system_call(long number, int with_errno);

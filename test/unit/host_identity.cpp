@@ -4,6 +4,7 @@
 #include "support/child.hpp"
 #include "support/descriptors.hpp"
 #include "support/sanitizers.hpp"
+#include "support/soon.hpp"
 
 #include "host/control_page.hpp"
 #include "host/peer_identity.hpp"
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -28,7 +28,6 @@
 
 using namespace devshare::host;
 using namespace devshare::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -62,14 +61,6 @@ class Sleeper {
 Peer peer_for(pid_t pid) { return {identity(pid), pid, ::geteuid()}; }
 
 bool owner_died(const ExporterWatch& watch) { return (watch.death->load() & FUTEX_OWNER_DIED) != 0; }
-
-bool soon(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 }  // namespace
 
