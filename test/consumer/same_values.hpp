@@ -30,5 +30,18 @@ static_assert(ours::mem_attr::hbm == static_cast<int>(ACL_HBM_MEM));
 static_assert(ours::ipc_export::disable_pid_validation == ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION);
 static_assert(ours::ipc_import::enable_peer_access == ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS);
 static_assert(ours::ipc_attr::link_hccs == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS);
+static_assert(ours::mem_attr::p2p_huge_1g == static_cast<int>(ACL_MEM_P2P_HUGE1G));
+static_assert(ours::mem_location_type::host_numa == static_cast<int>(ACL_MEM_LOCATION_TYPE_HOST_NUMA));
+static_assert(ours::share_type::fabric == static_cast<int>(ACL_MEM_SHARE_HANDLE_TYPE_FABRIC));
+static_assert(ours::vmm_export::disable_pid_validation == ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION);
+static_assert(ours::mem_access::read_write == static_cast<int>(ACL_RT_MEM_ACCESS_FLAGS_READWRITE));
+static_assert(ours::granularity::recommended == static_cast<int>(ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+static_assert(ours::host_register_type::read_only == static_cast<int>(ACL_HOST_REGISTER_READONLY));
+static_assert(ours::host_register_flag::pinned == ACL_HOST_REG_PINNED);
+static_assert(sizeof(ours::aclrtMemFabricHandle) == sizeof(::aclrtMemFabricHandle));
+static_assert(offsetof(ours::aclrtPhysicalMemProp, location) == offsetof(::aclrtPhysicalMemProp, location));
+static_assert(offsetof(ours::aclrtPhysicalMemProp, reserve) == offsetof(::aclrtPhysicalMemProp, reserve));
+static_assert(offsetof(ours::aclrtMemAccessDesc, location) == offsetof(::aclrtMemAccessDesc, location));
+static_assert(offsetof(ours::aclrtPtrAttributes, pageSize) == offsetof(::aclrtPtrAttributes, pageSize));
 
 }  // namespace same_values

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <devshare/acl/types.hpp>
+#include <devshare/acl/vmm_types.hpp>
 
 // clang-format off
 #define DEVSHARE_ACL_ENTRIES(X)                                                                                        \
@@ -47,5 +48,31 @@
   X(aclrtIpcMemImportByKey,           aclError,    (void** devPtr, const char* key, std::uint64_t flags),  optional, "8.2.RC1") \
   X(aclrtIpcMemClose,                 aclError,    (const char* key),                                      optional, "8.2.RC1") \
   X(aclrtIpcMemSetAttr,               aclError,    (const char* key, aclrtIpcMemAttrType type, std::uint64_t attr), optional, "8.5.0") \
-  X(aclrtIpcMemImportPidInterServer,  aclError,    (const char* key, aclrtServerPid* serverPids, std::size_t num), optional, "8.5.0")
+  X(aclrtIpcMemImportPidInterServer,  aclError,    (const char* key, aclrtServerPid* serverPids, std::size_t num), optional, "8.5.0") \
+  X(aclrtMallocPhysical,              aclError,    (aclrtDrvMemHandle* handle, std::size_t size, const aclrtPhysicalMemProp* prop, std::uint64_t flags), optional, "8.0") \
+  X(aclrtFreePhysical,                aclError,    (aclrtDrvMemHandle handle),                             optional, "8.0")     \
+  X(aclrtMemGetAllocationGranularity, aclError,    (aclrtPhysicalMemProp* prop, aclrtMemGranularityOptions option, std::size_t* granularity), optional, "8.0") \
+  X(aclrtMemRetainAllocationHandle,   aclError,    (void* virPtr, aclrtDrvMemHandle* handle),              optional, "8.5.0")   \
+  X(aclrtMemGetAllocationPropertiesFromHandle, aclError, (aclrtDrvMemHandle handle, aclrtPhysicalMemProp* prop), optional, "8.5.0") \
+  X(aclrtReserveMemAddress,           aclError,    (void** virPtr, std::size_t size, std::size_t alignment, void* expectPtr, std::uint64_t flags), optional, "8.0") \
+  X(aclrtReserveMemAddressNoUCMemory, aclError,    (void** virPtr, std::size_t size, std::size_t alignment, void* expectPtr, std::uint64_t flags), optional, "9.0.0") \
+  X(aclrtReleaseMemAddress,           aclError,    (void* virPtr),                                         optional, "8.0")     \
+  X(aclrtMapMem,                      aclError,    (void* virPtr, std::size_t size, std::size_t offset, aclrtDrvMemHandle handle, std::uint64_t flags), optional, "8.0") \
+  X(aclrtMemMapNoAccess,              aclError,    (void* virPtr, std::size_t size, std::size_t offset, aclrtDrvMemHandle handle, std::uint64_t flags), optional, "after 9.1.0") \
+  X(aclrtUnmapMem,                    aclError,    (void* virPtr),                                         optional, "8.0")     \
+  X(aclrtMemSetAccess,                aclError,    (void* virPtr, std::size_t size, aclrtMemAccessDesc* desc, std::size_t count), optional, "8.5.0") \
+  X(aclrtMemGetAccess,                aclError,    (void* virPtr, aclrtMemLocation* location, std::uint64_t* flag), optional, "8.5.0") \
+  X(aclrtMemGetAddressRange,          aclError,    (void* ptr, void** pbase, std::size_t* psize),          optional, "9.0.0")   \
+  X(aclrtPointerGetAttributes,        aclError,    (const void* ptr, aclrtPtrAttributes* attributes),      optional, "8.5.0")   \
+  X(aclrtMemExportToShareableHandle,  aclError,    (aclrtDrvMemHandle handle, aclrtMemHandleType handleType, std::uint64_t flags, std::uint64_t* shareableHandle), optional, "8.0") \
+  X(aclrtMemSetPidToShareableHandle,  aclError,    (std::uint64_t shareableHandle, std::int32_t* pid, std::size_t pidNum), optional, "8.0") \
+  X(aclrtMemImportFromShareableHandle, aclError,   (std::uint64_t shareableHandle, std::int32_t deviceId, aclrtDrvMemHandle* handle), optional, "8.0") \
+  X(aclrtMemExportToShareableHandleV2, aclError,   (aclrtDrvMemHandle handle, std::uint64_t flags, aclrtMemSharedHandleType shareType, void* shareableHandle), optional, "8.5.0") \
+  X(aclrtMemSetPidToShareableHandleV2, aclError,   (void* shareableHandle, aclrtMemSharedHandleType shareType, std::int32_t* pid, std::size_t pidNum), optional, "8.5.0") \
+  X(aclrtMemImportFromShareableHandleV2, aclError, (void* shareableHandle, aclrtMemSharedHandleType shareType, std::uint64_t flags, aclrtDrvMemHandle* handle), optional, "8.5.0") \
+  X(aclrtMemP2PMap,                   aclError,    (void* devPtr, std::size_t size, std::int32_t dstDevId, std::uint64_t flags), optional, "9.0.0") \
+  X(aclrtHostRegister,                aclError,    (void* ptr, std::uint64_t size, aclrtHostRegisterType type, void** devPtr), optional, "8.0") \
+  X(aclrtHostRegisterV2,              aclError,    (void* ptr, std::uint64_t size, std::uint32_t flag),    optional, "8.5.0")   \
+  X(aclrtHostGetDevicePointer,        aclError,    (void* pHost, void** pDevice, std::uint32_t flag),      optional, "8.5.0")   \
+  X(aclrtHostUnregister,              aclError,    (void* ptr),                                            optional, "8.0")
 // clang-format on

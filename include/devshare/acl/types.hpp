@@ -85,6 +85,18 @@ inline constexpr aclrtMemAttr ddr_huge = 2;
 inline constexpr aclrtMemAttr ddr_normal = 3;
 inline constexpr aclrtMemAttr hbm_huge = 4;
 inline constexpr aclrtMemAttr hbm_normal = 5;
+inline constexpr aclrtMemAttr ddr_p2p_huge = 6;
+inline constexpr aclrtMemAttr ddr_p2p_normal = 7;
+inline constexpr aclrtMemAttr hbm_p2p_huge = 8;
+inline constexpr aclrtMemAttr hbm_p2p_normal = 9;
+inline constexpr aclrtMemAttr hbm_huge_1g = 10;
+inline constexpr aclrtMemAttr hbm_p2p_huge_1g = 11;
+inline constexpr aclrtMemAttr normal = 12;  // from here on the location says whether the host's memory or the device's
+inline constexpr aclrtMemAttr huge = 13;
+inline constexpr aclrtMemAttr huge_1g = 14;
+inline constexpr aclrtMemAttr p2p_normal = 15;
+inline constexpr aclrtMemAttr p2p_huge = 16;
+inline constexpr aclrtMemAttr p2p_huge_1g = 17;
 }  // namespace mem_attr
 
 }  // namespace devshare::acl

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls.hpp"
+#include "failure.hpp"
+
+namespace devshare::host {
+namespace {
+acl::aclError not_yet() { return refuse(acl::code::rt_feature_not_support, Reason::unsupported, "not there yet"); }
+}  // namespace
+
+acl::aclError calls::aclrtMallocPhysical(aclrtDrvMemHandle*, std::size_t, const aclrtPhysicalMemProp*, std::uint64_t) { return not_yet(); }
+acl::aclError calls::aclrtFreePhysical(aclrtDrvMemHandle) { return not_yet(); }
+acl::aclError calls::aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp*, aclrtMemGranularityOptions, std::size_t*) { return not_yet(); }
+acl::aclError calls::aclrtMemRetainAllocationHandle(void*, aclrtDrvMemHandle*) { return not_yet(); }
+acl::aclError calls::aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle, aclrtPhysicalMemProp*) { return not_yet(); }
+acl::aclError calls::aclrtReserveMemAddress(void**, std::size_t, std::size_t, void*, std::uint64_t) { return not_yet(); }
+acl::aclError calls::aclrtReserveMemAddressNoUCMemory(void**, std::size_t, std::size_t, void*, std::uint64_t) { return not_yet(); }
+acl::aclError calls::aclrtReleaseMemAddress(void*) { return not_yet(); }
+acl::aclError calls::aclrtMapMem(void*, std::size_t, std::size_t, aclrtDrvMemHandle, std::uint64_t) { return not_yet(); }
+acl::aclError calls::aclrtMemMapNoAccess(void*, std::size_t, std::size_t, aclrtDrvMemHandle, std::uint64_t) { return not_yet(); }
+acl::aclError calls::aclrtUnmapMem(void*) { return not_yet(); }
+acl::aclError calls::aclrtMemSetAccess(void*, std::size_t, aclrtMemAccessDesc*, std::size_t) { return not_yet(); }
+acl::aclError calls::aclrtMemGetAccess(void*, aclrtMemLocation*, std::uint64_t*) { return not_yet(); }
+acl::aclError calls::aclrtMemGetAddressRange(void*, void**, std::size_t*) { return not_yet(); }
+acl::aclError calls::aclrtPointerGetAttributes(const void*, aclrtPtrAttributes*) { return not_yet(); }
+acl::aclError calls::aclrtMemExportToShareableHandle(aclrtDrvMemHandle, aclrtMemHandleType, std::uint64_t, std::uint64_t*) { return not_yet(); }
+acl::aclError calls::aclrtMemSetPidToShareableHandle(std::uint64_t, std::int32_t*, std::size_t) { return not_yet(); }
+acl::aclError calls::aclrtMemImportFromShareableHandle(std::uint64_t, std::int32_t, aclrtDrvMemHandle*) { return not_yet(); }
+acl::aclError calls::aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle, std::uint64_t, aclrtMemSharedHandleType, void*) { return not_yet(); }
+acl::aclError calls::aclrtMemSetPidToShareableHandleV2(void*, aclrtMemSharedHandleType, std::int32_t*, std::size_t) { return not_yet(); }
+acl::aclError calls::aclrtMemImportFromShareableHandleV2(void*, aclrtMemSharedHandleType, std::uint64_t, aclrtDrvMemHandle*) { return not_yet(); }
+acl::aclError calls::aclrtMemP2PMap(void*, std::size_t, std::int32_t, std::uint64_t) { return not_yet(); }
+acl::aclError calls::aclrtHostRegister(void*, std::uint64_t, aclrtHostRegisterType, void**) { return not_yet(); }
+acl::aclError calls::aclrtHostRegisterV2(void*, std::uint64_t, std::uint32_t) { return not_yet(); }
+acl::aclError calls::aclrtHostGetDevicePointer(void*, void**, std::uint32_t) { return not_yet(); }
+acl::aclError calls::aclrtHostUnregister(void*) { return not_yet(); }
+
+}  // namespace devshare::host
