@@ -48,6 +48,7 @@ enum class Errc : std::uint16_t {
   different_host,          // the ticket was issued on another machine, or before a reboot
   access_mismatch,         // a read-only ticket where a writable mapping is asked for
   timed_out,               // the other side did not answer before the deadline
+  bad_switch,              // a variable of the host runtime is none, or has a value that cannot be understood
   refused,                 // the runtime said no and did not say why: see the causes by operation
 };
 
@@ -123,6 +124,14 @@ class Error {
 
   constexpr Detail detail() const noexcept { return detail_; }
 
+  // For the library itself: the number of the text that belongs to this very failure (Explanation::note); 0: none.
+  constexpr std::uint32_t note() const noexcept { return note_; }
+  constexpr Error with_note(std::uint32_t note) const noexcept {
+    Error noted = *this;
+    noted.note_ = note;
+    return noted;
+  }
+
   friend constexpr bool operator==(const Error& error, Errc kind) noexcept { return error.kind() == kind; }
 
  private:
@@ -133,6 +142,7 @@ class Error {
   Operation operation_;
   acl::Entry entry_ = acl::Entry::none;
   Reason reason_ = Reason::none;
+  std::uint32_t note_ = 0;
   Detail detail_;
 };
 

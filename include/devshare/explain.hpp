@@ -15,6 +15,8 @@ struct Explanation {
   std::string_view rule;                     // the rule of docs/rules.md, e.g. "R13"; empty where there is none
   std::span<const std::string_view> causes;  // the likeliest first; never empty
   std::string_view remedy;                   // what to do about it; never empty
+  std::string_view note = {};                // what is known of this very failure, such as a variable's value and
+                                             // the loader's words; empty for nearly all
 };
 
 // Static storage: valid for ever, no allocation.

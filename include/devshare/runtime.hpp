@@ -35,7 +35,8 @@ struct Parked {
 // It calls aclInit; where somebody else has (100002, R2) devshare never finalizes.
 class Runtime {
  public:
-  // Errors: runtime_not_found, runtime_incomplete (entry() names the call), backend_unavailable, refused.
+  // Errors: runtime_not_found, runtime_incomplete (entry() names the call), bad_switch, backend_unavailable, refused.
+  // explain(error).note has the particulars: the variable and its value, and what the loader or the runtime said.
   DEVSHARE_API static Result<Runtime> open() noexcept;
 
   // "host" or "ascend".

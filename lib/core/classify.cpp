@@ -50,6 +50,7 @@ Errc kind_of(Reason reason) noexcept {
     case Reason::key_limit: return Errc::refused;
     case Reason::foreign_pid_namespace: return Errc::not_authorised;
     case Reason::p2p_policy_missing: return Errc::peer_access_missing;
+    case Reason::bad_switch: return Errc::bad_switch;
   }
   return Errc::refused;
 }

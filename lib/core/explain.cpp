@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalogue.hpp"
+#include "notes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,18 +19,20 @@ constexpr Causes<2> closed{"the object was closed", "the object was moved from: 
 constexpr Causes<1> forked{"the object, or the runtime, belongs to the process that forked this one"};
 constexpr Causes<2> runtime_gone{"Runtime::finalize() or aclFinalize was called while the object lived",
                                  "the runtime was never initialised"};
-constexpr Causes<2> runtime_not_found{"DEVSHARE_RUNTIME names a file that does not exist or does not load",
-                                      "DEVSHARE_RUNTIME is `ascend` and no libascendcl.so is on the loader's path"};
+constexpr Causes<3> runtime_not_found{
+    "DEVSHARE_RUNTIME names a file that does not exist, or does not load because another library is missing",
+    "DEVSHARE_RUNTIME is `ascend` and no libascendcl.so is on the loader's path or where CANN installs",
+    "DEVSHARE_RUNTIME is another word than `host` and `ascend`: every other is taken for the path of a library"};
 constexpr Causes<2> runtime_incomplete{"the library is older than the oldest CANN that devshare supports",
                                        "DEVSHARE_RUNTIME names a library that is not an ACL runtime"};
 constexpr Causes<3> unsupported{"the runtime is older than the call: sharing by key needs CANN 8.2 and a matching driver",
                                 "the product does not have the call",
                                 "virtualised instances and split compute groups share nothing"};
-constexpr Causes<3> backend{"a sandbox (seccomp, container policy) forbids memfd_create or Unix sockets",
-                            "a switch of the host runtime has a value that cannot be understood",
+constexpr Causes<2> backend{"a sandbox (seccomp, container policy) forbids memfd_create or Unix sockets",
                             "the kernel is older than the host runtime needs"};
 constexpr Causes<2> no_such_device{"the id is not below the device count",
-                                   "ASCEND_RT_VISIBLE_DEVICES hides the device from this process"};
+                                   "ASCEND_RT_VISIBLE_DEVICES hides the device from this process: it is read to its "
+                                   "first mistake, and ids that do not ascend hide all devices"};
 constexpr Causes<2> no_context{"the device could not be made current: it was reset, or taken by somebody else",
                                "the context that was current on this thread was destroyed"};
 constexpr Causes<2> out_of_memory{"the device's memory is in use, by this process or another",
@@ -79,6 +82,10 @@ constexpr Causes<2> different_host{"the ticket came from another machine", "the 
 constexpr Causes<1> access_mismatch{"the ticket grants reading only"};
 constexpr Causes<2> timed_out{"the exporting process is stopped, or too busy to answer",
                               "another runtime is at the other end of the socket"};
+constexpr Causes<4> bad_switch{"a DEVSHARE_HOST_ variable has a value outside of what docs/host-runtime.md lists",
+                               "a DEVSHARE_HOST_ variable is misspelt: a name that is no switch is refused, too",
+                               "host::set() set such a value, over the environment",
+                               "the journal that DEVSHARE_HOST_JOURNAL names cannot be opened"};
 constexpr Causes<3> refused_any{"the driver refused and does not say why",
                                 "an earlier asynchronous task of this context failed, and its error sticks",
                                 "the device is in an error state"};
@@ -184,6 +191,9 @@ constexpr CatalogueEntry entries[] = {
      {"the ticket grants less access than was asked for", "", access_mismatch, "open an ImportedConstMapping"}},
     {Errc::timed_out, none,
      {"the exporter did not answer in time", "", timed_out, "see whether the exporting process runs, then try again"}},
+    {Errc::bad_switch, none,
+     {"a variable that configures the host runtime cannot be understood", "", bad_switch,
+      "correct the variable or unset it: the error's note names it, its value and what is allowed"}},
     {Errc::refused, none, {"the runtime refused", "", refused_any, "read aclGetRecentErrMsg() and the device log"}},
     {Errc::refused, import_key,
      {"the runtime refused the import", "R13 to R19, R25", refused_import,
@@ -218,8 +228,10 @@ Explanation explain(const Error& error) noexcept {
   auto entry = find(error.operation());
   if (entry == all.end()) entry = find(Operation::none);
   // A kind made by a cast from a number that is none: what holds of every refusal is all that can be said.
-  if (entry == all.end()) return explain(Error(Errc::refused, Operation::none));
-  return entry->text;
+  if (entry == all.end()) return explain(Error(Errc::refused, Operation::none).with_note(error.note()));
+  Explanation text = entry->text;
+  text.note = detail::note(error.note());
+  return text;
 }
 
 }  // namespace devshare

@@ -8,7 +8,11 @@ namespace devshare {
 namespace {
 
 void append_code(std::string& text, const Error& error) {
-  if (error.acl_code() == 0) return;
+  if (error.entry() == acl::Entry::none && error.acl_code() == 0) return;
+  if (error == Errc::runtime_incomplete || (error == Errc::unsupported_by_runtime && error.acl_code() == 0)) {
+    fmt::format_to(std::back_inserter(text), " [{} is missing]", name_of(error.entry()));
+    return;
+  }
   const std::string_view name = name_of_acl_code(error.acl_code());
   fmt::format_to(std::back_inserter(text), " [{}: {}{}{}]", name_of(error.entry()), error.acl_code(),
                  name.empty() ? "" : " ", name);
@@ -39,10 +43,12 @@ std::string to_string(const Error& error, bool long_form) {
   std::string out = fmt::format("cannot {}: {} ({})", name_of(error.operation()), text.summary, name_of(error.kind()));
   append_code(out, error);
   if (!long_form) {
+    if (!text.note.empty()) fmt::format_to(std::back_inserter(out), ": {}", text.note);
     append_detail(out, error, ", ");
     fmt::format_to(std::back_inserter(out), "; {}", text.remedy);
     return out;
   }
+  if (!text.note.empty()) fmt::format_to(std::back_inserter(out), "\n  {}", text.note);
   append_detail(out, error, "\n  ");
   if (!text.rule.empty()) fmt::format_to(std::back_inserter(out), "\n  rule: {}", text.rule);
   for (const std::string_view cause : text.causes) fmt::format_to(std::back_inserter(out), "\n  perhaps: {}", cause);

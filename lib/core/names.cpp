@@ -40,6 +40,7 @@ std::string_view name_of(Errc kind) noexcept {
     case Errc::different_host: return "different_host";
     case Errc::access_mismatch: return "access_mismatch";
     case Errc::timed_out: return "timed_out";
+    case Errc::bad_switch: return "bad_switch";
     case Errc::refused: return "refused";
   }
   return "unknown";
@@ -139,6 +140,7 @@ std::string_view name_of(Error::Reason reason) noexcept {
     case Reason::key_limit: return "key_limit";
     case Reason::foreign_pid_namespace: return "foreign_pid_namespace";
     case Reason::p2p_policy_missing: return "p2p_policy_missing";
+    case Reason::bad_switch: return "bad_switch";
   }
   return "unknown";
 }

@@ -5,15 +5,20 @@
 #include "../host/ledger.hpp"
 #include "../vendor/loader.hpp"
 #include "locks.hpp"
+#include "notes.hpp"
 #include "parked.hpp"
 #include "runtime_state.hpp"
 #include "session_listeners.hpp"
 
+#include <devshare/explain.hpp>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace devshare {
@@ -42,15 +47,24 @@ void take_host(RuntimeState& state) noexcept {
   std::snprintf(state.origin, sizeof state.origin, "linked in");
 }
 
-Error not_opened(Errc kind, acl::Entry entry = acl::Entry::none, acl::aclError code = 0) noexcept {
-  return Error(kind, Operation::open_runtime, entry, code, Reason::none, {});
+// "DEVSHARE_RUNTIME=ascend: " where somebody asked for what could not be opened.
+std::string as_asked_for() {
+  const char* const wish = std::getenv("DEVSHARE_RUNTIME");
+  return wish != nullptr && *wish != '\0' ? fmt::format("DEVSHARE_RUNTIME={}: ", wish) : std::string();
+}
+
+Error not_opened(Errc kind, acl::Entry entry, const std::string& why) noexcept {
+  const Error error(kind, Operation::open_runtime, entry, 0, Reason::none, {});
+  return error.with_note(keep_note(as_asked_for() + why));
 }
 
 Result<void> take_library(RuntimeState& state, const vendor::Found& found) noexcept {
-  if (found.library == nullptr) return not_opened(Errc::runtime_not_found);
+  if (found.library == nullptr) return not_opened(Errc::runtime_not_found, acl::Entry::none, found.why);
   acl::Table table;
   acl::Entry missing = acl::Entry::none;
-  if (!vendor::fill(table, found.library, missing)) return not_opened(Errc::runtime_incomplete, missing);
+  if (!vendor::fill(table, found.library, missing)) {
+    return not_opened(Errc::runtime_incomplete, missing, fmt::format("{} has no {}", found.path, name_of(missing)));
+  }
   state.table = table;
   state.extras = {};
   state.backend_session = &no_backend_session;
@@ -72,6 +86,13 @@ bool has_device(const RuntimeState& state) noexcept {
   return false;
 }
 
+// What the runtime says of the aclInit it has just refused.
+std::string words_of(const RuntimeState& state) {
+  if (state.is_host) return host::recent_message();
+  const char* const text = state.table.aclGetRecentErrMsg != nullptr ? state.table.aclGetRecentErrMsg() : nullptr;
+  return text != nullptr ? text : "";
+}
+
 // The choice, made once in the life of the process: an engine and devshare must not end up in two runtimes because
 // the environment changed between two calls.
 Result<void> choose(RuntimeState& state) noexcept {
@@ -85,7 +106,8 @@ Result<void> choose(RuntimeState& state) noexcept {
     return take_library(state, vendor::installed());
   }
   if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_library(state, found);
-  if (take_library(state, vendor::installed()) && has_device(state)) return {};
+  const vendor::Found found = vendor::installed();
+  if (found.library != nullptr && take_library(state, found) && has_device(state)) return {};
   take_host(state);
   return {};
 }
@@ -114,7 +136,7 @@ Result<Session> open_locked() noexcept {
   state.devices = {};
   const acl::aclError code = state.table.aclInit(nullptr);
   if (code != 0 && code != acl::code::repeat_initialize) {
-    return refusal(state, Operation::open_runtime, acl::Entry::aclInit, code, {});
+    return refusal(state, Operation::open_runtime, acl::Entry::aclInit, code, {}).with_note(keep_note(words_of(state)));
   }
   state.initialised_here = code == 0;
   state.pid = ::getpid();

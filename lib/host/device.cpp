@@ -98,7 +98,7 @@ namespace calls {
 aclError aclrtGetDeviceCount(std::uint32_t* count) {
   if (count == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "count is null");
   if (std::string error = profile_error(); !error.empty()) {
-    return refuse(code::invalid_param, Reason::bad_argument, std::move(error));
+    return refuse(code::invalid_param, Reason::bad_switch, std::move(error));
   }
   *count = static_cast<std::uint32_t>(profile().visible.size());
   return code::success;

@@ -68,11 +68,18 @@ void call_ends(acl::Entry call, acl::aclError code) {
   mine->recent_code = code;
 }
 
+std::string recent_message() {
+  const ThreadMessages* const mine = messages();
+  if (mine == nullptr || mine->recent_code == 0) return {};
+  std::string text = fmt::format("{}: {}", entry_name(mine->recent_call), code_name(mine->recent_code));
+  if (!mine->recent.empty()) text += ": " + mine->recent;
+  return text;
+}
+
 const char* take_recent_message() {
   ThreadMessages* const mine = messages();
   if (mine == nullptr || mine->recent_code == 0) return nullptr;
-  mine->handed_out = fmt::format("{}: {}", entry_name(mine->recent_call), code_name(mine->recent_code));
-  if (!mine->recent.empty()) mine->handed_out += ": " + mine->recent;
+  mine->handed_out = recent_message();
   mine->recent.clear();
   mine->recent_code = 0;
   return mine->handed_out.c_str();

@@ -35,4 +35,7 @@ void call_ends(acl::Entry call, acl::aclError code);
 // pointer is valid until the next time this thread asks.
 const char* take_recent_message();
 
+// The same, left where it is; "" when there is none.
+std::string recent_message();
+
 }  // namespace devshare::host

@@ -124,7 +124,7 @@ acl::aclError load_profile() {
   const std::lock_guard lock(into.mutex);
   read_switches(into);
   if (into.error.empty()) return acl::code::success;
-  return refuse(acl::code::invalid_param, Reason::bad_argument, into.error);
+  return refuse(acl::code::invalid_param, Reason::bad_switch, into.error);
 }
 
 std::string profile_error() {

@@ -16,24 +16,31 @@ enum class Need : bool { required, optional };
 
 }  // namespace
 
-Found load(const char* path) noexcept { return {::dlopen(path, RTLD_NOW | RTLD_LOCAL), path}; }
+Found load(const char* path) noexcept {
+  if (void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL)) return {library, path, {}};
+  const char* const said = ::dlerror();  // of this thread
+  return {nullptr, path, said != nullptr ? said : ""};
+}
 
 Found already_loaded() noexcept {
-  if (void* const library = ::dlopen(library_name, RTLD_NOW | RTLD_NOLOAD)) return {library, library_name};
+  if (void* const library = ::dlopen(library_name, RTLD_NOW | RTLD_NOLOAD)) return {library, library_name, {}};
   return {};
 }
 
 Found installed() noexcept {
-  if (Found found = load(library_name); found.library != nullptr) return found;
+  Found nothing = load(library_name);
+  if (nothing.library != nullptr) return nothing;
   static char path[512];
   for (const char* variable : {"ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH"}) {
     const char* const home = std::getenv(variable);
     if (home == nullptr || *home == '\0') continue;
     const int length = std::snprintf(path, sizeof path, "%s/lib64/%s", home, library_name);
     if (length <= 0 || static_cast<std::size_t>(length) >= sizeof path) continue;
-    if (Found found = load(path); found.library != nullptr) return found;
+    Found found = load(path);
+    if (found.library != nullptr) return found;
+    nothing.why += "; " + found.why;
   }
-  return {};
+  return nothing;
 }
 
 bool fill(acl::Table& table, void* library, acl::Entry& missing) noexcept {

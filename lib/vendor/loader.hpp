@@ -4,6 +4,8 @@
 
 #include <devshare/acl/table.hpp>
 
+#include <string>
+
 namespace devshare::vendor {
 
 // What was found. `library` is a dlopen handle that is never closed: an ACL runtime has threads and exit handlers of
@@ -11,6 +13,7 @@ namespace devshare::vendor {
 struct Found {
   void* library = nullptr;
   const char* path = nullptr;  // what it was opened by; static or the caller's string
+  std::string why;             // nothing was found: what the dynamic loader said, of each place it was asked for
 };
 
 Found load(const char* path) noexcept;  // exactly this file

@@ -30,6 +30,7 @@ void refused(const std::string& name, const std::string& value) {
   const acl::Table& api = HostSession::api();
   const acl::aclError result = api.aclInit(nullptr);
   CHECK(result == code::invalid_param);
+  CHECK(HostSession::reason() == host::Reason::bad_switch);
   if (result == 0) api.aclFinalize();
   const std::string text = HostSession::recent_text();
   CHECK_THAT(text, contains(name) && contains(value));
@@ -164,6 +165,7 @@ TEST_CASE("a misspelt switch stops aclInit and the text lists the right ones") {
   CHECK_THAT(HostSession::recent_text(), contains("DEVSHARE_HOST_CAPACITY"));
   std::uint32_t count = 0;
   CHECK(HostSession::api().aclrtGetDeviceCount(&count) == code::invalid_param);
+  CHECK(HostSession::reason() == host::Reason::bad_switch);
   ::unsetenv("DEVSHARE_HOST_CAPCITY");
   HostSession session;
   CHECK(HostSession::api().aclrtGetDeviceCount(&count) == 0);

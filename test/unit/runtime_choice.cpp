@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which runtime a process gets: the rule of Runtime::open(), and the loader under it, against libraries of the vendor's
 // shape. The choice is made once in the life of a process, so each case makes it in a child.
+#include "host/host_runtime.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/temp_directory.hpp"
@@ -13,8 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -56,11 +63,32 @@ void refused(Errc kind, acl::Entry entry = acl::Entry::none) {
   demand(entry == acl::Entry::none || runtime.error().entry() == entry, "it names the missing entry");
 }
 
+// Both texts of an error have each of these parts.
+void says(const Error& error, std::initializer_list<std::string> parts) {
+  for (const std::string& text : {fmt::format("{}", error), fmt::format("{:l}", error)}) {
+    for (const std::string& part : parts) {
+      const bool there = text.find(part) != std::string::npos;
+      if (!there) fmt::print(stderr, "`{}` is not in: {}\n", part, text);
+      demand(there, "the text has what it must say");
+    }
+  }
+}
+
+Error error_of_open(Errc kind) {
+  const auto runtime = Runtime::open();
+  demand(!runtime, "no runtime is opened");
+  if (runtime.error().kind() != kind) fmt::print(stderr, "{}\n", runtime.error());
+  demand(runtime.error().kind() == kind, "the error is of the expected kind");
+  return runtime.error();
+}
+
 unsigned calls(const char* entry) {
   void* const library = ::dlopen(complete.c_str(), RTLD_NOW | RTLD_NOLOAD);
   demand(library != nullptr, "the fake library is loaded");
   return reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "fake_ascendcl_calls"))(entry);
 }
+
+const char* acl_text() { return host::table().aclGetRecentErrMsg(); }
 
 }  // namespace
 
@@ -200,4 +228,111 @@ TEST_CASE("the typed layer works on a library of the vendor's shape as it does o
         }
       },
       {.set = {{"DEVSHARE_RUNTIME", complete}}});
+}
+
+TEST_CASE("what could not be loaded is said with the value of DEVSHARE_RUNTIME and the loader's own words") {
+  CHECK_CHILD(
+      [] {
+        says(error_of_open(Errc::runtime_not_found), {"DEVSHARE_RUNTIME=/no/such.so", "No such file"});
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "/no/such.so"}}});
+  CHECK_CHILD(
+      [] {
+        const Error error = error_of_open(Errc::runtime_not_found);
+        says(error, {"DEVSHARE_RUNTIME=Host", "Host: cannot open shared object file"});
+        const auto causes = explain(error).causes;
+        demand(std::any_of(causes.begin(), causes.end(),
+                           [](std::string_view cause) { return cause.find("taken for the path") != cause.npos; }),
+               "a word that is no path is among the causes");
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "Host"}}});
+}
+
+TEST_CASE("DEVSHARE_RUNTIME=ascend without a library says each place that was looked at") {
+  CHECK_CHILD(
+      [] {
+        says(error_of_open(Errc::runtime_not_found),
+             {"DEVSHARE_RUNTIME=ascend", "libascendcl.so: cannot open", "/nowhere/at/all/lib64/libascendcl.so"});
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "ascend"}, {"ASCEND_HOME_PATH", "/nowhere/at/all"}}});
+}
+
+TEST_CASE("a library that lacks an entry is said with the entry and the library") {
+  CHECK_CHILD(
+      [] {
+        says(error_of_open(Errc::runtime_incomplete), {"aclrtMemcpy is missing", without_memcpy});
+      },
+      {.set = {{"DEVSHARE_RUNTIME", without_memcpy}}});
+}
+
+TEST_CASE("a switch that cannot be understood is an error of its own kind: variable, value, and what is allowed") {
+  CHECK_CHILD(
+      [] {
+        const Error error = error_of_open(Errc::bad_switch);
+        demand(error.acl_code() == acl::code::invalid_param, "the runtime's code is kept");
+        demand(error.reason() == Error::Reason::bad_switch, "so is its reason");
+        says(error, {"DEVSHARE_HOST_DEVICES=two", "a number from 1 to 16"});
+        demand(explain(error).note.find("DEVSHARE_HOST_DEVICES=two") != std::string_view::npos,
+               "the note is explained");
+        const char* const text = acl_text();
+        demand(text != nullptr && std::strstr(text, "DEVSHARE_HOST_DEVICES=two") != nullptr,
+               "and aclGetRecentErrMsg still has it");
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "host"}, {"DEVSHARE_HOST_DEVICES", "two"}}});
+  CHECK_CHILD(
+      [] {
+        says(error_of_open(Errc::bad_switch), {"DEVSHARE_HOST_DEVICE=2", "DEVSHARE_HOST_DEVICES"});
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "host"}, {"DEVSHARE_HOST_DEVICE", "2"}}});
+}
+
+TEST_CASE("each error of a failed open keeps its own words, also after another failed, and a good open has none") {
+  CHECK_CHILD(
+      [] {
+        const Error first = error_of_open(Errc::runtime_not_found);
+        ::setenv("DEVSHARE_RUNTIME", "/also/missing.so", 1);
+        const Error second = error_of_open(Errc::runtime_not_found);
+        ::setenv("DEVSHARE_RUNTIME", "host", 1);
+        ::setenv("DEVSHARE_HOST_DEVICES", "many", 1);
+        const Error third = error_of_open(Errc::bad_switch);
+        ::unsetenv("DEVSHARE_HOST_DEVICES");
+        chose("host", "linked in");
+        says(first, {"/missing.so"});
+        says(second, {"/also/missing.so"});
+        says(third, {"DEVSHARE_HOST_DEVICES=many"});
+        const auto runtime = Runtime::open();
+        demand(bool(runtime), "a runtime is opened");
+        const auto none = runtime->device(DeviceId{99});
+        demand(!none && explain(none.error()).note.empty(), "other errors have no note");
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "/missing.so"}}});
+}
+
+TEST_CASE("a program that fails to open in ever new words does not grow by them for ever, nor lose the kind") {
+  CHECK_CHILD(
+      [] {
+        for (int number = 0; number < 300; ++number) {
+          ::setenv("DEVSHARE_RUNTIME", fmt::format("/missing/{}.so", number).c_str(), 1);
+          const Error error = error_of_open(Errc::runtime_not_found);
+          if (number == 0) says(error, {"/missing/0.so"});
+          demand(error.note() <= 64, "no more texts are kept than that");
+        }
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "/missing/x.so"}}});
+}
+
+TEST_CASE("errors of failed opens are made and read by many threads at once") {
+  CHECK_CHILD(
+      [] {
+        std::vector<std::thread> threads;
+        for (int number = 0; number < 4; ++number) {
+          threads.emplace_back([] {
+            for (int round = 0; round < 20; ++round) {
+              says(error_of_open(Errc::runtime_not_found), {"DEVSHARE_RUNTIME=/no/such.so"});
+            }
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+      },
+      {.set = {{"DEVSHARE_RUNTIME", "/no/such.so"}}});
 }

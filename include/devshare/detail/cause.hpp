@@ -48,9 +48,10 @@ enum class Reason : std::uint16_t {
   key_limit,              // as many keys as a process may have, or pids as a key may list: available
   foreign_pid_namespace,  // admitted by a plain pid, which the exporter cannot check from its pid namespace: pid
   p2p_policy_missing,     // R43: crosses devices, but was not allocated with a P2P policy
+  bad_switch,             // a variable of the host runtime is none, or has a value that cannot be understood
 };
 
-inline constexpr Reason last_reason = Reason::p2p_policy_missing;
+inline constexpr Reason last_reason = Reason::bad_switch;
 
 // 40 bytes, plain. Fields that a reason does not use are zero.
 struct Cause {
