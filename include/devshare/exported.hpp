@@ -110,6 +110,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   template <class A = Admission>
     requires std::same_as<A, Listed>
   void admit() & = delete;  // admit nobody: name the process that may import, by its BarePid
+  template <class A = Admission>  // {} is a null pointer rather than a span, which would name nobody at run time
+    requires std::same_as<A, Listed>
+  void admit(std::nullptr_t, Slice = {}) & = delete;  // admit nobody: name the process that may import, by its BarePid
   template <detail::NamesNoProcess P>
     requires std::same_as<Admission, Listed>
   void admit(P&&, Slice = {}) & = delete;  // only a BarePid names a process: BarePid::from_peer_message(n)
