@@ -55,6 +55,9 @@ struct TicketFields {
 
 }  // namespace detail
 
+template <class M, class Owner, class Admission>
+class Exported;
+
 // Proof that an importer was admitted, or that nobody needs to be: the only source of bytes to send. A value. The
 // ticket does not keep the memory alive: it goes stale when its key is closed.
 template <class M>
@@ -63,10 +66,11 @@ class Ticket {
   const TicketBytes& bytes() const& noexcept DEVSHARE_LIFETIMEBOUND { return bytes_; }
   TicketBytes bytes() && noexcept { return bytes_; }
 
-  // For the library's own headers.
+ private:
+  template <class, class, class>
+  friend class Exported;  // an export that has admitted somebody, or asks nobody
   explicit Ticket(const TicketBytes& bytes) noexcept : bytes_(bytes) {}
 
- private:
   TicketBytes bytes_;
 };
 
