@@ -3,7 +3,8 @@
 //
 // `device` is the device the copy runs on: that of the memory, or the importer's own for imported memory. Memory
 // imported by key from another device takes neither copies to or from the host nor blocking copies inside a device
-// (R42): those are refused as cross_device_copy before the runtime is called. Kernels may use such memory freely.
+// (R42): those are refused as cross_device_copy before the runtime is called. Kernels may use such memory freely, and
+// fill() is no copy: the memory's owner carries it out.
 //
 // Errors of all: out_of_range (the destination is smaller than the source), cross_device_copy, exporter_gone,
 // invalid_argument (not device memory of this process), no_device_context, runtime_gone. Any thread.

@@ -74,9 +74,6 @@ Result<void> free_elsewhere(Session session, MemoryValue value) noexcept {
 
 Result<void> fill(const Device& device, DeviceSpan<std::byte> to, std::byte value) noexcept {
   if (to.empty()) return {};
-  if (detail::copy_forbidden(to.data().address())) {
-    return detail::copy_refused(device, Operation::fill, to.size(), to.size());
-  }
   if (!device.session().alive()) return detail::unusable(device.session(), Operation::fill);
   const detail::RuntimeRecord& record = *device.session().record;
   const detail::CurrentDevice current(record, device.number());

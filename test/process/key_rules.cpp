@@ -605,6 +605,10 @@ TEST_CASE("R42 memory of another device takes no copies to or from the host, and
       refused(copy(imported, here, kind::device_to_device), "the call, inside, into it");
 
       b.view(mapping.bytes())[0] = std::byte{1};  // kernels may
+      b.me.must(fill(b.device, mapping.bytes().first(16), std::byte{7}), "and so may a fill, which is no copy");
+      const auto seen = b.view(mapping.bytes());
+      b.me.expect(seen[0] == std::byte{7} && seen[15] == std::byte{7}, "the fill is there");
+      b.me.expect(seen[16] == std::byte{0}, "and goes no further");
       b.me.must(std::move(own).close(), "B frees its own");
       b.me.must(std::move(mapping).close(), "B closes");
       b.leave();
