@@ -234,8 +234,7 @@ Result<Device> Runtime::device(DeviceId id) const noexcept {
   };
   // One count on the device is kept for the process (see CurrentDevice). The thread gets back what it had: the second
   // SetDevice pairs with the ResetDevice that leaves a thread without a context where it had none.
-  void* previous = nullptr;
-  if (state.table.aclrtGetCurrentContext(&previous) != 0) previous = nullptr;
+  void* const previous = detail::current_context(state);
   if (const acl::aclError code = state.table.aclrtSetDevice(number); code != 0) {
     return refuse(acl::Entry::aclrtSetDevice, code);
   }

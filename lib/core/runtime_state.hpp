@@ -39,6 +39,9 @@ bool of_another_process(const Session& session) noexcept;
 // The kind of failure that a reason of the host runtime is.
 Errc kind_of(Reason reason) noexcept;
 
+// The context of the calling thread; null where it has none, which leaves no error text.
+void* current_context(const RuntimeRecord& record) noexcept;
+
 // The context of a device that Runtime::device() has initialised.
 void* device_context(const RuntimeRecord& record, std::int32_t device) noexcept;
 

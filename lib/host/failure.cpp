@@ -22,6 +22,7 @@ struct ThreadMessages {
 };
 
 constinit thread_local bool thread_ended = false;
+constinit thread_local bool quiet = false;  // the call that is running was refused without a text
 
 // Null once the thread's own objects have been destroyed: static objects still make calls then, and leave no text.
 ThreadMessages* messages() noexcept {
@@ -38,12 +39,19 @@ ThreadMessages* messages() noexcept {
 
 acl::aclError refuse(acl::aclError code, const Cause& cause, std::string text) {
   current_cause = cause;
+  quiet = false;
   if (ThreadMessages* const mine = messages()) mine->refused = std::move(text);
   return code;
 }
 
 acl::aclError refuse(acl::aclError code, Reason reason, std::string text) {
   return refuse(code, Cause{.reason = reason}, std::move(text));
+}
+
+acl::aclError refuse_quietly(acl::aclError code, Reason reason) noexcept {
+  current_cause = {.reason = reason};
+  quiet = true;
+  return code;
 }
 
 const Cause& last_cause() noexcept { return current_cause; }
@@ -61,6 +69,7 @@ void call_ends(acl::Entry call, acl::aclError code) {
     current_cause = {};  // something inside may have been refused and got over
     return;
   }
+  if (std::exchange(quiet, false)) return;
   ThreadMessages* const mine = messages();
   if (mine == nullptr) return;
   mine->recent = std::exchange(mine->refused, {});

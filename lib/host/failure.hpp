@@ -19,6 +19,10 @@ using detail::Reason;
 [[nodiscard]] acl::aclError refuse(acl::aclError code, const Cause& cause, std::string text);
 [[nodiscard]] acl::aclError refuse(acl::aclError code, Reason reason, std::string text);
 
+// The same without a text, and leaving the text of an earlier call where it is: for a call that is asked in order to
+// find out, whose refusal is an answer.
+[[nodiscard]] acl::aclError refuse_quietly(acl::aclError code, Reason reason) noexcept;
+
 // The reason of the last refused call of this thread; {none} when the last call succeeded. Set by the entry layer
 // around every call, so that it never belongs to an older one.
 const Cause& last_cause() noexcept;
