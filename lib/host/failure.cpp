@@ -2,10 +2,14 @@
 #include "failure.hpp"
 
 #include "codes.hpp"
+#include "fork.hpp"
+#include "per_process.hpp"
 #include "profile.hpp"
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <mutex>
 #include <utility>
 
 namespace devshare::host {
@@ -13,13 +17,40 @@ namespace {
 
 constinit thread_local Cause current_cause;  // apart from the strings: no destructor, so no guard on the fast path
 
+// The last call that failed.
+struct Recent {
+  std::string text;
+  acl::Entry call = acl::Entry::none;
+  acl::aclError code = 0;  // 0: there is none
+
+  std::string in_words() const {
+    if (code == 0) return {};
+    std::string words = fmt::format("{}: {}", entry_name(call), code_name(code));
+    if (!text.empty()) words += ": " + text;
+    return words;
+  }
+};
+
 struct ThreadMessages {
   std::string refused;  // by the call that is running
-  std::string recent;   // of the last call that failed
+  Recent recent;
   std::string handed_out;
-  acl::Entry recent_call = acl::Entry::none;
-  acl::aclError recent_code = 0;
 };
+
+struct ProcessMessages : ProcessState<ProcessMessages> {
+  std::atomic<TextsOf> whose{TextsOf::thread};
+  Recent recent;
+
+  void close_inherited() noexcept {}
+};
+
+PerProcess<ProcessMessages> process_messages;
+
+// Null where each thread has its own.
+ProcessMessages* of_process() noexcept {
+  ProcessMessages* const all = process_messages.existing();
+  return all != nullptr && all->whose.load(std::memory_order_relaxed) == TextsOf::process ? all : nullptr;
+}
 
 constinit thread_local bool thread_ended = false;
 constinit thread_local bool quiet = false;  // the call that is running was refused without a text
@@ -72,26 +103,46 @@ void call_ends(acl::Entry call, acl::aclError code) {
   if (std::exchange(quiet, false)) return;
   ThreadMessages* const mine = messages();
   if (mine == nullptr) return;
-  mine->recent = std::exchange(mine->refused, {});
-  mine->recent_call = call;
-  mine->recent_code = code;
+  Recent recent{std::exchange(mine->refused, {}), call, code};
+  if (ProcessMessages* const all = of_process()) {
+    const std::lock_guard lock(all->mutex);
+    all->recent = std::move(recent);
+  } else {
+    mine->recent = std::move(recent);
+  }
+}
+
+void keep_recent_messages(TextsOf whose) {
+  if (whose == TextsOf::thread && process_messages.existing() == nullptr) return;
+  process_messages.get().whose.store(whose, std::memory_order_relaxed);
 }
 
 std::string recent_message() {
+  if (ProcessMessages* const all = of_process()) {
+    const std::lock_guard lock(all->mutex);
+    return all->recent.in_words();
+  }
   const ThreadMessages* const mine = messages();
-  if (mine == nullptr || mine->recent_code == 0) return {};
-  std::string text = fmt::format("{}: {}", entry_name(mine->recent_call), code_name(mine->recent_code));
-  if (!mine->recent.empty()) text += ": " + mine->recent;
-  return text;
+  return mine != nullptr ? mine->recent.in_words() : std::string();
 }
 
 const char* take_recent_message() {
   ThreadMessages* const mine = messages();
-  if (mine == nullptr || mine->recent_code == 0) return nullptr;
-  mine->handed_out = recent_message();
-  mine->recent.clear();
-  mine->recent_code = 0;
+  if (mine == nullptr) return nullptr;
+  Recent recent;
+  if (ProcessMessages* const all = of_process()) {
+    const std::lock_guard lock(all->mutex);
+    recent = std::exchange(all->recent, {});
+  } else {
+    recent = std::exchange(mine->recent, {});
+  }
+  if (recent.code == 0) return nullptr;
+  mine->handed_out = recent.in_words();
   return mine->handed_out.c_str();
 }
+
+void failure_before_fork() { process_messages.before_fork(); }
+void failure_after_fork_in_parent() { process_messages.after_fork_in_parent(); }
+void failure_after_fork_in_child() { process_messages.after_fork_in_child(); }
 
 }  // namespace devshare::host

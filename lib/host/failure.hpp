@@ -35,8 +35,14 @@ const std::string& last_text() noexcept;
 void call_begins() noexcept;
 void call_ends(acl::Entry call, acl::aclError code);
 
-// "<call>: <code name>: <text>" of the last refused call of this thread, and forgets it; null when there is none. The
-// pointer is valid until the next time this thread asks.
+// Whose the texts are that aclGetRecentErrMsg hands out: the calling thread's, or those of all threads of the process.
+// Set by the aclInit that starts a session; the last text of the other kind is not found any more. A forked child has
+// those of the thread until its own aclInit.
+enum class TextsOf : bool { thread, process };
+void keep_recent_messages(TextsOf whose);
+
+// "<call>: <code name>: <text>" of the last refused call of this thread, and forgets it (of this process, where
+// that was asked for); null when there is none. The pointer is valid until the next time this thread asks.
 const char* take_recent_message();
 
 // The same, left where it is; "" when there is none.

@@ -23,6 +23,7 @@ constexpr Module modules[] = {
     DEVSHARE_HOST_FORK_ROW(lifecycle), DEVSHARE_HOST_FORK_ROW(devices), DEVSHARE_HOST_FORK_ROW(blocks),
     DEVSHARE_HOST_FORK_ROW(exports),   DEVSHARE_HOST_FORK_ROW(imports), DEVSHARE_HOST_FORK_ROW(client),
     DEVSHARE_HOST_FORK_ROW(server),    DEVSHARE_HOST_FORK_ROW(ledger),  DEVSHARE_HOST_FORK_ROW(instrument),
+    DEVSHARE_HOST_FORK_ROW(failure),
 #undef DEVSHARE_HOST_FORK_ROW
 };
 

@@ -10,6 +10,7 @@
 #include "failure.hpp"
 #include "fork.hpp"
 #include "imports.hpp"
+#include "init_config.hpp"
 #include "ledger.hpp"
 #include "per_process.hpp"
 #include "process_page.hpp"
@@ -98,13 +99,18 @@ acl::aclError raise_descriptor_limit() {
 
 acl::aclError start(const char* config_path, State& all) {
   std::optional<std::string> config;
+  InitConfig asked;
   if (const acl::aclError code = read_config(config_path, &config)) return code;
+  if (config) {
+    if (const acl::aclError code = read_init_config(*config, config_path, &asked)) return code;
+  }
   if (const acl::aclError code = load_profile()) return code;
   if (const acl::aclError code = raise_descriptor_limit()) return code;
   if (const acl::aclError code = blocks_start()) return code;
   install_fork_handlers();
   all.config = std::move(config);
   all.references = 1;
+  keep_recent_messages(asked.error_texts_of_process ? TextsOf::process : TextsOf::thread);
   open_gate();
   begin_session();
   return 0;

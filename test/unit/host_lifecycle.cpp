@@ -5,6 +5,7 @@
 #include "host/codes.hpp"
 #include "host_session.hpp"
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/temp_directory.hpp"
 
 #include <atomic>
@@ -22,8 +23,11 @@ using devshare::host::last_cause;
 using devshare::host::Reason;
 using devshare::host::session_word;
 using devshare::host::table;
+using devshare::test::ChildEnd;
 using devshare::test::contains;
+using devshare::test::demand;
 using devshare::test::HostSession;
+using devshare::test::in_child;
 using devshare::test::last_reason;
 using devshare::test::TempDirectory;
 namespace code = devshare::acl::code;
@@ -159,6 +163,131 @@ TEST_CASE("a configuration is read, and a second one must be the same") {
   std::uint64_t left = 0;
   CHECK(acl.aclFinalizeReference(&left) == 0);
   CHECK(left == 2);  // the refused one did not count
+  CHECK(acl.aclFinalize() == 0);
+}
+
+TEST_CASE("a configuration that is no JSON object is refused, and what it says of others is passed over") {
+  const auto& acl = table();
+  const TempDirectory directory("config");
+  const auto start = [&](const std::string& text) {
+    const std::string path = directory.file("acl.json");
+    std::ofstream(path) << text;
+    const int result = acl.aclInit(path.c_str());
+    if (result == 0) CHECK(acl.aclFinalize() == 0);
+    CHECK_FALSE(initialised());
+    return result;
+  };
+  for (const char* text : {"",
+                           " ",
+                           "x",
+                           "[]",
+                           "\"err_msg_mode\"",
+                           "{",
+                           "{}}",
+                           "{} {}",
+                           "{\"a\"}",
+                           "{\"a\":}",
+                           "{\"a\":1,}",
+                           "{a:1}",
+                           "{\"a\":01}",
+                           "{\"a\":1.}",
+                           "{\"a\":-}",
+                           "{\"a\":1e}",
+                           "{\"a\":tru}",
+                           "{\"a\":\"\\x\"}",
+                           "{\"a\":\"\\u12g4\"}",
+                           "{\"a\":\"\n\"}",
+                           "{\"a\":[1,]}",
+                           "{\"a\":[1 2]}",
+                           "{\"a\":\"b}"}) {
+    INFO(text);
+    CHECK(start(text) == code::invalid_file);
+    CHECK_THAT(take_message(), contains("acl.json holds no JSON object"));
+  }
+  CHECK(start("{\"a\":" + std::string(1000, '[') + std::string(1000, ']') + "}") == code::invalid_file);
+  for (const char* text :
+       {"{}", "\r\n\t {  } ", "{\"dump\":{\"dump_list\":[{\"model\":\"\\u00e9\\n\"}],\"dump_step\":\"\"}}",
+        "{\"a\":[],\"b\":-0.5e+3,\"c\":null,\"d\":[true,false,{}],\"err_msg_mode\":\"0\"}",
+        "{\"a\":{\"err_msg_mode\":\"7\"}}"}) {
+    INFO(text);
+    CHECK(start(text) == 0);
+  }
+  for (const char* text : {"{\"err_msg_mode\":1}", "{\"err_msg_mode\":\"2\"}", "{\"err_msg_mode\":\"\"}",
+                           "{\"err_msg_mode\":null}", "{\"err_msg_mode\":{}}"}) {
+    INFO(text);
+    CHECK(start(text) == code::invalid_param);
+    CHECK_THAT(take_message(), contains("err_msg_mode"));
+  }
+}
+
+TEST_CASE("err_msg_mode 1 hands out the texts of all threads, once, and belongs to its session") {
+  const auto& acl = table();
+  const TempDirectory directory("config");
+  std::ofstream(directory.file("acl.json")) << "{\"err_msg_mode\": \"1\"}";
+  const auto refused_elsewhere = [&] {
+    std::thread([&] {
+      void* address = nullptr;
+      CHECK(acl.aclrtMalloc(&address, 0, 0) == code::invalid_param);
+    }).join();
+  };
+  REQUIRE(acl.aclInit(directory.file("acl.json").c_str()) == 0);
+  take_message();
+  refused_elsewhere();
+  CHECK(take_message() == "aclrtMalloc: INVALID_PARAM: size is 0: ask for one byte at least");
+  CHECK(acl.aclGetRecentErrMsg() == nullptr);
+  CHECK(acl.aclrtFree(nullptr) == code::invalid_param);
+  refused_elsewhere();
+  CHECK_THAT(take_message(), contains("aclrtMalloc"));  // the last one, whoever made it
+  CHECK(acl.aclrtFree(nullptr) == code::invalid_param);
+  std::thread([&] { CHECK_THAT(take_message(), contains("aclrtFree")); }).join();
+  CHECK(acl.aclGetRecentErrMsg() == nullptr);
+  const char* const handed_out = [&] {
+    refused_elsewhere();
+    return acl.aclGetRecentErrMsg();
+  }();
+  refused_elsewhere();
+  CHECK_THAT(std::string(handed_out), contains("aclrtMalloc"));  // valid until this thread asks again
+  CHECK(acl.aclFinalize() == 0);
+
+  REQUIRE(acl.aclInit(nullptr) == 0);
+  take_message();
+  refused_elsewhere();
+  CHECK(acl.aclGetRecentErrMsg() == nullptr);
+  CHECK(acl.aclFinalize() == 0);
+}
+
+TEST_CASE("err_msg_mode 1 is read and written by many threads at once, across fork") {
+  const auto& acl = table();
+  const TempDirectory directory("config");
+  std::ofstream(directory.file("acl.json")) << "{\"err_msg_mode\": \"1\"}";
+  REQUIRE(acl.aclInit(directory.file("acl.json").c_str()) == 0);
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < 2; ++worker) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        void* address = nullptr;
+        if (acl.aclrtMalloc(&address, 0, 0) != code::invalid_param) ++wrong;
+        const std::string text = take_message();
+        if (!text.empty() && text.find("aclrtMalloc: INVALID_PARAM") != 0) ++wrong;
+      }
+    });
+  }
+  for (int round = 0; round < 10; ++round) {
+    const ChildEnd end = in_child([&] {
+      void* address = nullptr;
+      demand(take_message().empty(), "the child has nothing of its parent's");
+      demand(acl.aclrtMalloc(&address, 0, 0) == code::rt_context_null, "its parent's runtime is not the child's");
+      std::thread([] { demand(take_message().empty(), "nor its mode"); }).join();
+      demand(take_message().find("aclrtMalloc") == 0, "but it is told why");
+    });
+    INFO(end.in_words());
+    CHECK(end.good());
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
   CHECK(acl.aclFinalize() == 0);
 }
 
