@@ -145,7 +145,8 @@ void unlink_at_exit(const std::string& path) {
 int Endpoint::open(const std::string& directory) {
   int error = EADDRINUSE;
   for (int tries = 0; tries < most_names_tried && error == EADDRINUSE; ++tries) {
-    const std::uint64_t name = random_number();
+    const std::uint64_t name = random_number() >> (64 - endpoint_bits);
+    if (name == 0) continue;  // so that no token is 0
     error = directory.empty() ? open_abstract(name) : open_path(directory, name);
     if (error == 0) name_ = name;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an exporting process listens: a SEQPACKET socket named after a random number.
+// Where an exporting process listens: a SEQPACKET socket named after a random number of 40 bits, so few because a token
+// of 64 bits must lead to it (token.hpp). They are a name and no secret: a number that is taken is drawn again.
 //
 // By default an abstract name, which vanishes with its process however that ends (B062) but does not reach across
 // network namespaces. With DEVSHARE_HOST_SOCKET_DIR a path in that directory, which must be 0700 and the user's own; it
@@ -13,6 +14,8 @@
 #include <string>
 
 namespace devshare::host {
+
+inline constexpr unsigned endpoint_bits = 40;
 
 // A listening socket and, for a path, the duty to unlink it: by close(), at exit, never from a forked child (B064).
 class Endpoint {
