@@ -5,6 +5,7 @@
 #include "fork.hpp"
 #include "per_process.hpp"
 #include "profile.hpp"
+#include "shared_claims.hpp"
 #include "state_file.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include <ctime>
 #include <mutex>
 #include <system_error>
+#include <unordered_map>
 
 namespace devshare::host {
 namespace {
@@ -26,11 +28,20 @@ static_assert(max_devices == static_cast<std::int32_t>(state_devices));
 
 constexpr std::size_t no_slot = slot_count;
 
+// A block that this process holds together with others, or may.
+struct SharedBlock {
+  std::int32_t device = -1;
+  std::uint64_t bytes = 0;
+  std::uint64_t holds = 1;
+  std::size_t claim = 0;  // its entry in the table, where there is one
+};
+
 struct State : ProcessState<State> {
   // What this process has, whatever becomes of its slot; the slot is where others read it.
   std::array<std::uint64_t, state_devices> claimed{};
   std::array<std::uint64_t, state_devices> committed{};
   std::array<std::array<std::uint64_t, state_devices>, state_devices> grants{};
+  std::unordered_map<std::uint64_t, SharedBlock> shared;
 
   bool joined = false;  // whether the file was looked for since the start of the session
   StateFile file;       // not open: the scope is this process
@@ -55,6 +66,9 @@ std::uint64_t machine_number(const Profile& profile) noexcept {
   };
   mix(sizeof(StateSlot));
   mix(slot_count);
+  mix(sizeof(SharedClaim));
+  mix(shared_claim_count);
+  mix(profile.server);
   mix(static_cast<std::uint64_t>(profile.product));
   mix(static_cast<std::uint64_t>(profile.device_count));
   mix(profile.capacity);
@@ -104,6 +118,20 @@ void work_alone(State& self, std::string why) {
   self.note = std::move(why);
 }
 
+std::uint64_t claim_owner_of(const State& self) noexcept { return claim_owner(self.slot, self.generation); }
+
+// With the file's lock held, in a new slot: what the old one said of shared blocks went with it.
+bool republish_shared(State& self) {
+  if (self.shared.empty()) return true;
+  for (auto& [block, held] : self.shared) {
+    const auto claim = add_shared_claim(self.file, claim_owner_of(self), held.device, block, held.bytes);
+    if (!claim) return false;
+    held.claim = *claim;
+  }
+  add_up_shared_claims(self.file);
+  return true;
+}
+
 // With the file's lock held: takes the first free slot and writes into it what this process has.
 void take_a_slot(State& self) {
   const std::size_t used = self.file.used_slots().size();
@@ -124,6 +152,7 @@ void take_a_slot(State& self) {
       publish_grants(self, device);
     }
     if (index >= used) self.file.header().high_water.store(static_cast<std::uint32_t>(index + 1));
+    if (!republish_shared(self)) work_alone(self, "the table of shared memory in the state file is full");
     return;
   }
   work_alone(self, fmt::format("{} processes share the state file, and that is all it has room for", slot_count));
@@ -200,27 +229,37 @@ void join(State& self) {
 }
 
 // With the file's lock held.
-void sweep_the_dead(State& self) noexcept {
+void sweep_the_dead(State& self) {
   if (!self.file) return;
   const auto slots = self.file.used_slots();
   for (std::size_t index = 0; index < slots.size(); ++index) {
     if (index == self.slot || slots[index].pid.load() == 0) continue;
     if (!self.file.slot_held_by_other(index)) slots[index].clear();
   }
+  add_up_shared_claims(self.file);
 }
 
 // --- sums over all slots ---
 
-std::uint64_t sum_claimed(const State& self, std::int32_t device) noexcept {
-  if (!self.file) return self.claimed[at(device)];
+// What is held together with others, every block once; in the table never too little.
+std::uint64_t sum_shared(const State& self, std::int32_t device) noexcept {
+  if (self.file) return self.file.header().shared[at(device)].load();
   std::uint64_t sum = 0;
+  for (const auto& [block, held] : self.shared) sum += held.device == device ? held.bytes : 0;
+  return sum;
+}
+
+std::uint64_t sum_claimed(const State& self, std::int32_t device) noexcept {
+  if (!self.file) return self.claimed[at(device)] + sum_shared(self, device);
+  std::uint64_t sum = sum_shared(self, device);
   for (const StateSlot& slot : self.file.used_slots()) sum += slot.claimed[at(device)].load();
   return sum;
 }
 
-// One moment of all slots; or, when they change faster than they can be read, the last sum.
+// One moment of all slots; or, when they change faster than they can be read, the last sum. What is shared is in it as
+// the table was last added up: exact for whoever has just done that and holds the lock.
 std::uint64_t sum_committed(const State& self, std::int32_t device) noexcept {
-  if (!self.file) return self.committed[at(device)];
+  if (!self.file) return self.committed[at(device)] + sum_shared(self, device);
   std::uint64_t sum = 0;
   for (int attempt = 0; attempt < 10'000; ++attempt) {
     std::uint64_t before = 0;
@@ -231,7 +270,7 @@ std::uint64_t sum_committed(const State& self, std::int32_t device) noexcept {
     for (const StateSlot& slot : self.file.used_slots()) after += slot.version.load();
     if (before == after) break;  // versions only grow, so equal sums mean equal versions
   }
-  return sum;
+  return sum + sum_shared(self, device);
 }
 
 acl::aclError refuse_full(std::int32_t device, std::uint64_t bytes, std::uint64_t in_use) {
@@ -258,18 +297,19 @@ void drop_claim(State& self, std::int32_t device, std::uint64_t bytes) noexcept 
   publish_claimed(self, device);
 }
 
-// The rest of a claim that did not fit on first sight.
-acl::aclError decide_under_lock(State& self, std::int32_t device, std::uint64_t bytes) {
+// The rest of a claim that did not fit on first sight, with the file's lock held. `add` and `drop` make it and take it
+// back.
+template <class Add, class Drop>
+acl::aclError decide(State& self, std::int32_t device, std::uint64_t bytes, Add add, Drop drop) {
   const std::uint64_t capacity = profile().capacity;
-  const FileLock lock(self);
-  if (lock.timed_out()) return refuse_locked();
+  if (bytes > capacity) return refuse_full(device, bytes, sum_committed(self, device));
   sweep_the_dead(self);
   // Claims of others that are about to be taken back must not refuse this one: only committed bytes decide at once, for
   // claims we wait a little.
   for (int attempt = 0; attempt < 200; ++attempt) {
-    add_claim(self, device, bytes);
+    add();
     if (sum_claimed(self, device) <= capacity) return acl::code::success;
-    drop_claim(self, device, bytes);
+    drop();
     if (sum_committed(self, device) > capacity - bytes) break;
     if (attempt < 100) {
       ::sched_yield();
@@ -279,6 +319,51 @@ acl::aclError decide_under_lock(State& self, std::int32_t device, std::uint64_t 
     }
   }
   return refuse_full(device, bytes, sum_committed(self, device));
+}
+
+acl::aclError decide_under_lock(State& self, std::int32_t device, std::uint64_t bytes) {
+  const FileLock lock(self);
+  if (lock.timed_out()) return refuse_locked();
+  return decide(
+      self, device, bytes, [&] { add_claim(self, device, bytes); }, [&] { drop_claim(self, device, bytes); });
+}
+
+acl::aclError refuse_table_full() {
+  return refuse(acl::code::rt_resource_alloc_fail,
+                Cause{.reason = Reason::key_limit, .needed = shared_claim_count + 1, .available = shared_claim_count},
+                fmt::format("{} shares of physical memory are held on this machine, and that is all its state file has "
+                            "room for: free some handles",
+                            shared_claim_count));
+}
+
+// With the file's lock held, or alone: puts a block that the sum has in it into the table.
+acl::aclError enter_shared(State& self, std::int32_t device, std::uint64_t block, std::uint64_t bytes) {
+  SharedBlock held{.device = device, .bytes = bytes};
+  if (self.file) {
+    const auto claim = add_shared_claim(self.file, claim_owner_of(self), device, block, bytes);
+    if (!claim) return refuse_table_full();
+    held.claim = *claim;
+  }
+  self.shared.emplace(block, held);
+  return acl::code::success;
+}
+
+void raise_shared(State& self, std::int32_t device, std::uint64_t bytes) noexcept {
+  if (self.file) self.file.header().shared[at(device)].fetch_add(bytes);
+}
+
+void lower_shared(State& self, std::int32_t device, std::uint64_t bytes) noexcept {
+  if (self.file) self.file.header().shared[at(device)].fetch_sub(bytes);
+}
+
+// With the file's lock held, or alone.
+acl::aclError find_shared_room(State& self, std::int32_t device, std::uint64_t bytes) {
+  if (self.file) {
+    return decide(
+        self, device, bytes, [&] { raise_shared(self, device, bytes); }, [&] { lower_shared(self, device, bytes); });
+  }
+  const std::uint64_t in_use = sum_claimed(self, device);
+  return in_use + bytes > profile().capacity ? refuse_full(device, bytes, in_use) : acl::code::success;
 }
 
 bool published_by_another(const State& self, std::int32_t from, std::int32_t to) noexcept {
@@ -337,6 +422,61 @@ void ledger_release(std::int32_t device, std::uint64_t bytes) {
   self.committed[at(device)] -= std::min(bytes, self.committed[at(device)]);
   publish_committed(self, device);
   drop_claim(self, device, bytes);  // after it: whoever fits into the room that this makes, commits after us
+}
+
+acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64_t bytes) {
+  State& self = ledger.get();
+  const std::lock_guard guard(self.mutex);
+  join(self);
+  if (const auto held = self.shared.find(block); held != self.shared.end()) {
+    ++held->second.holds;
+    return acl::code::success;
+  }
+  const FileLock lock(self);
+  if (lock.timed_out()) return refuse_locked();
+  if (self.file) tidy_shared_claims(self.file);
+  // For a moment it counts twice, for those who add up without the lock: better than not at all.
+  raise_shared(self, device, bytes);
+  if (const acl::aclError refused = enter_shared(self, device, block, bytes)) {
+    lower_shared(self, device, bytes);
+    return refused;
+  }
+  self.committed[at(device)] -= std::min(bytes, self.committed[at(device)]);
+  publish_committed(self, device);
+  drop_claim(self, device, bytes);
+  return acl::code::success;
+}
+
+acl::aclError ledger_hold(std::int32_t device, std::uint64_t block, std::uint64_t bytes) {
+  State& self = ledger.get();
+  const std::lock_guard guard(self.mutex);
+  join(self);
+  if (const auto held = self.shared.find(block); held != self.shared.end()) {
+    ++held->second.holds;
+    return acl::code::success;
+  }
+  const FileLock lock(self);
+  if (lock.timed_out()) return refuse_locked();
+  if (self.file) tidy_shared_claims(self.file);
+  const bool counted = self.file && claimed_by_anybody(self.file, block);
+  if (!counted) {
+    // Everybody who held it is gone: it is no different from new memory.
+    if (const acl::aclError refused = find_shared_room(self, device, bytes)) return refused;
+  }
+  const acl::aclError refused = enter_shared(self, device, block, bytes);
+  if (refused && !counted) lower_shared(self, device, bytes);
+  return refused;
+}
+
+bool ledger_let_go(std::uint64_t block) {
+  State& self = ledger.get();
+  const std::lock_guard guard(self.mutex);
+  const auto held = self.shared.find(block);
+  if (held == self.shared.end()) return false;
+  if (--held->second.holds > 0) return true;
+  if (self.file && self.slot != no_slot) drop_shared_claim(self.file, held->second.claim, claim_owner_of(self));
+  self.shared.erase(held);
+  return true;
 }
 
 std::uint64_t ledger_bytes_in_use(std::int32_t device) {
@@ -443,9 +583,9 @@ void ledger_shut_down() {
   if (self == nullptr) return;
   const std::lock_guard guard(self->mutex);
   if (self->file && lock_file(*self) == Held::yes) {
-    sweep_the_dead(*self);
     self->file.slot(self->slot).clear();
     self->file.drop_slot(self->slot);
+    sweep_the_dead(*self);  // and with them what this process shared
     bool last = true;
     for (const StateSlot& slot : self->file.used_slots()) last = last && slot.pid.load() == 0;
     if (last) self->file.remove();
@@ -456,6 +596,7 @@ void ledger_shut_down() {
   self->claimed = {};
   self->committed = {};
   self->grants = {};
+  self->shared.clear();
 }
 
 void ledger_before_fork() { ledger.before_fork(); }

@@ -5,6 +5,9 @@
 // Each process writes a slot of its own, which counts while it lives. A claim that fits is made without a system call:
 // it adds to its slot first and then sums all slots, so that of two that do not fit together at least one sees the
 // other. Only one that does not fit takes the lock of the file, sweeps away the slots of the dead and decides.
+//
+// Physical memory that several processes hold is claimed by each of them and counted once, until the last one lets go or
+// dies (shared_claims.hpp).
 #pragma once
 
 #include <devshare/acl/types.hpp>
@@ -21,6 +24,14 @@ acl::aclError ledger_claim(std::int32_t device, std::uint64_t bytes);
 void ledger_commit(std::int32_t device, std::uint64_t bytes);
 void ledger_take_back(std::int32_t device, std::uint64_t bytes);  // a claim that was not committed
 void ledger_release(std::int32_t device, std::uint64_t bytes);    // committed bytes that are free again
+
+// Memory that may be held by several processes, known to all of them by the inode of its memfd. ledger_share turns what
+// this process has claimed and committed for it into a claim that others may join; ledger_hold joins, with 207001 when
+// nobody holds the block any more and there is no room for it. Both: 207005 when the table is full. A process may hold a
+// block several times over; ledger_let_go answers one of them and is false when it holds none.
+acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64_t bytes);
+acl::aclError ledger_hold(std::int32_t device, std::uint64_t block, std::uint64_t bytes);
+bool ledger_let_go(std::uint64_t block);
 
 // Bytes in use on a device, all processes, exact.
 std::uint64_t ledger_bytes_in_use(std::int32_t device);

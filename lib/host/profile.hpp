@@ -40,11 +40,13 @@ struct Profile {
   std::uint32_t processes_per_direction = 32;        // processes that may hold one direction on
   std::uint64_t normal_page = 4096;                  // page sizes of the emulated device, not of the host
   std::uint64_t huge_page = std::uint64_t{2} << 20;
+  std::uint8_t server = 0;  // which of the machine's servers this process is on: only fabric tokens pass between them
   std::int32_t bare_pid_offset = 0;
   bool bare_pid_by_inode = false;              // DEVSHARE_HOST_BARE_PID=inode
   bool exporter_death_invalidates = true;      // keys: memory goes with its process
   bool cross_device_copy_allowed = false;      // what some hardware was seen to do against R42
   bool interior_export_allowed = false;        // R10, the lenient reading
+  bool handle_reimport_counts = false;         // R27, the lenient reading: a second import is the same handle, counted
   bool cross_device_needs_p2p_memory = false;  // R43: on 310P only memory of a P2P policy crosses devices
   std::uint32_t exporter_deadline_ms = 5000;   // how long an importer waits for an exporter's answer
 

@@ -142,7 +142,8 @@ std::string StateFile::initialise(std::uint64_t machine) {
   if (!header().machine.compare_exchange_strong(found, machine) && found != machine) {
     return "it is no state file of this machine";
   }
-  return header().high_water.load() <= slot_count ? "" : "it is damaged";
+  const bool sound = header().high_water.load() <= slot_count && header().claims_end.load() <= shared_claim_count;
+  return sound ? "" : "it is damaged";
 }
 
 bool StateFile::intact() const noexcept {
@@ -185,6 +186,11 @@ void StateFile::drop_slot(std::size_t slot) noexcept { (void)set_lock(file_.get(
 bool StateFile::reserve(std::size_t slots) noexcept {
   // Not posix_fallocate: where the file system cannot, that writes into pages that other processes are changing.
   return ::fallocate(file_.get(), 0, 0, static_cast<off_t>(slots_offset + slots * sizeof(StateSlot))) == 0;
+}
+
+bool StateFile::reserve_claims(std::size_t claims) noexcept {
+  return ::fallocate(file_.get(), 0, static_cast<off_t>(claims_offset),
+                     static_cast<off_t>(claims * sizeof(SharedClaim))) == 0;
 }
 
 void StateFile::remove() noexcept {

@@ -48,14 +48,18 @@ class StateFile {
   bool take_slot(std::size_t slot) noexcept;
   void drop_slot(std::size_t slot) noexcept;
   bool reserve(std::size_t slots) noexcept;  // makes sure that so many have real storage: errno says why not
+  bool reserve_claims(std::size_t claims) noexcept;
   void remove() noexcept;                    // takes away the name, if it still is ours
 
   StateHeader& header() const noexcept { return *reinterpret_cast<StateHeader*>(mapping_); }
   StateSlot& slot(std::size_t index) const noexcept { return slots_base()[index]; }
   std::span<StateSlot> used_slots() const noexcept { return {slots_base(), header().high_water.load()}; }
+  SharedClaim& claim(std::size_t index) const noexcept { return claims_base()[index]; }
+  std::span<SharedClaim> used_claims() const noexcept { return {claims_base(), header().claims_end.load()}; }
 
  private:
   StateSlot* slots_base() const noexcept { return reinterpret_cast<StateSlot*>(mapping_ + slots_offset); }
+  SharedClaim* claims_base() const noexcept { return reinterpret_cast<SharedClaim*>(mapping_ + claims_offset); }
   void swap(StateFile& other) noexcept;
   std::string initialise(std::uint64_t machine);
 

@@ -155,6 +155,14 @@ bool set_interior_export(Profile& profile, std::string_view text) {
   return parse_choice(text, "refuse", "allow", &profile.interior_export_allowed);
 }
 
+bool set_handle_reimport(Profile& profile, std::string_view text) {
+  return parse_choice(text, "refuse", "count", &profile.handle_reimport_counts);
+}
+
+bool set_server(Profile& profile, std::string_view text) {
+  return parse_between(text, std::uint8_t{0}, std::uint8_t{255}, &profile.server);
+}
+
 bool set_deadline(Profile& profile, std::string_view text) {
   return parse_between(text, 1U, 86'400'000U, &profile.exporter_deadline_ms);
 }
@@ -232,6 +240,8 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_EXPORTER_DEATH", set_exporter_death, "invalidate or keep"},
     {"DEVSHARE_HOST_CROSS_DEVICE_COPY", set_cross_device_copy, "refuse or allow"},
     {"DEVSHARE_HOST_INTERIOR_EXPORT", set_interior_export, "refuse or allow"},
+    {"DEVSHARE_HOST_HANDLE_REIMPORT", set_handle_reimport, "refuse or count"},
+    {"DEVSHARE_HOST_SERVER", set_server, "a number from 0 to 255"},
     {"DEVSHARE_HOST_DEADLINE_MS", set_deadline, "a number of milliseconds from 1 to 86400000"},
     {"DEVSHARE_HOST_STATE", set_state, "none or an absolute path"},
     {"DEVSHARE_HOST_SOCKET_DIR", set_socket_dir, "an absolute path"},

@@ -88,6 +88,8 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
         {"EXPORTER_DEATH", "keep"},
         {"CROSS_DEVICE_COPY", "allow"},
         {"INTERIOR_EXPORT", "allow"},
+        {"HANDLE_REIMPORT", "count"},
+        {"SERVER", "255"},
         {"DEADLINE_MS", "250"},
         {"SOCKET_DIR", "/tmp/a"},
         {"BACKING", "/tmp/b"},
@@ -107,6 +109,8 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
          CHECK_FALSE(machine.exporter_death_invalidates);
          CHECK(machine.cross_device_copy_allowed);
          CHECK(machine.interior_export_allowed);
+         CHECK(machine.handle_reimport_counts);
+         CHECK(machine.server == 255);
          CHECK(machine.exporter_deadline_ms == 250);
          CHECK(machine.socket_directory == "/tmp/a");
          CHECK(machine.backing_directory == "/tmp/b");
