@@ -51,6 +51,10 @@ Errc kind_of(Reason reason) noexcept {
     case Reason::foreign_pid_namespace: return Errc::not_authorised;
     case Reason::p2p_policy_missing: return Errc::peer_access_missing;
     case Reason::bad_switch: return Errc::bad_switch;
+    case Reason::already_exported: return Errc::not_exportable;
+    case Reason::already_imported: return Errc::already_imported;
+    case Reason::wrong_token_kind: return Errc::invalid_argument;
+    case Reason::other_server: return Errc::stale_token;
   }
   return Errc::refused;
 }

@@ -141,6 +141,10 @@ std::string_view name_of(Error::Reason reason) noexcept {
     case Reason::foreign_pid_namespace: return "foreign_pid_namespace";
     case Reason::p2p_policy_missing: return "p2p_policy_missing";
     case Reason::bad_switch: return "bad_switch";
+    case Reason::already_exported: return "already_exported";
+    case Reason::already_imported: return "already_imported";
+    case Reason::wrong_token_kind: return "wrong_token_kind";
+    case Reason::other_server: return "other_server";
   }
   return "unknown";
 }

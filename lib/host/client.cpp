@@ -154,10 +154,12 @@ Received wait_for_reply(int socket, ReplyBytes& bytes, Clock::time_point deadlin
   }
 }
 
-Exchange exchange(Connection& connection, Op op, const KeyName& key, Clock::time_point deadline) {
+Exchange exchange(Connection& connection, Request request, Clock::time_point deadline) {
   Exchange result;
   if (++connection.sequence == 0) ++connection.sequence;  // 0 is what an exporter says unasked
-  const Request request{op, connection.sequence, bare_pid(), key};
+  request.sequence = connection.sequence;
+  request.bare_pid = bare_pid();
+  request.server = profile().server;
   const int error = send_message(connection.socket.get(), encode(request), -1, 0);
   if (error == EAGAIN) {
     result.failed = Reason::timed_out;
@@ -185,7 +187,7 @@ Exchange exchange(Connection& connection, Op op, const KeyName& key, Clock::time
   const bool lost = received.outcome == Received::Outcome::descriptor_lost;
   const std::optional<Reply> reply = decode_reply(std::span(bytes).first(received.size));
   const bool unasked = reply && reply->sequence == 0 && reply->code != 0;
-  const bool answers = reply && reply->sequence == request.sequence && reply->op == op;
+  const bool answers = reply && reply->sequence == request.sequence && reply->op == request.op;
   const bool carries = received.descriptor || lost;
   if (!(unasked || answers) || carries != (reply->code == 0)) {
     result.failed = Reason::protocol;
@@ -201,9 +203,9 @@ Exchange exchange(Connection& connection, Op op, const KeyName& key, Clock::time
 }
 
 // Sends a request, and again for as long as descriptors for its answer can be found.
-Exchange exchange_with_room(Connection& connection, Op op, const KeyName& key, Clock::time_point deadline) {
+Exchange exchange_with_room(Connection& connection, const Request& request, Clock::time_point deadline) {
   while (true) {
-    Exchange result = exchange(connection, op, key, deadline);
+    Exchange result = exchange(connection, request, deadline);
     if (result.failed != Reason::descriptor_limit || !free_a_descriptor()) return result;
   }
 }
@@ -216,8 +218,15 @@ int give_socket(Connection& connection) {
   return connection.socket ? 0 : errno;
 }
 
+Request hello_to(std::uint64_t endpoint) noexcept {
+  Request request;
+  request.op = Op::hello;
+  request.key.endpoint = endpoint;
+  return request;
+}
+
 // Connects and says hello. Empty when done, else why not; a refusal by the exporter is in `reply`.
-Exchange open_connection(Connection& connection, const KeyName& key, Clock::time_point deadline) {
+Exchange open_connection(Connection& connection, std::uint64_t endpoint, Clock::time_point deadline) {
   Exchange result;
   static_cast<void>(close_idle_connections(false));
   while (const int error = give_socket(connection)) {
@@ -225,7 +234,7 @@ Exchange open_connection(Connection& connection, const KeyName& key, Clock::time
     if (result.failed != Reason::descriptor_limit || !free_a_descriptor()) return result;
     result.failed = Reason::none;
   }
-  if (const int error = connect_to(connection.socket.get(), key.endpoint, profile().socket_directory, deadline);
+  if (const int error = connect_to(connection.socket.get(), endpoint, profile().socket_directory, deadline);
       error != 0) {
     result.failed = reason_of_errno(error);
     return result;
@@ -234,24 +243,24 @@ Exchange open_connection(Connection& connection, const KeyName& key, Clock::time
     result.failed = Reason::user_refused;
     return result;
   }
-  result = exchange_with_room(connection, Op::hello, {key.endpoint, 0, {}}, deadline);
+  result = exchange_with_room(connection, hello_to(endpoint), deadline);
   if (result.failed != Reason::none || result.reply.code != 0) return result;
   connection.page = ControlPageView::map(result.descriptor, result.reply.watch);
   if (connection.page == nullptr) result.failed = Reason::protocol;
   return result;
 }
 
-Fetched talk(Connection& connection, const KeyName& key, Clock::time_point deadline) {
+Fetched talk(Connection& connection, const Request& request, Clock::time_point deadline) {
   bool kept = static_cast<bool>(connection.socket);
   while (true) {
     if (!connection.socket) {
-      Exchange opened = open_connection(connection, key, deadline);
+      Exchange opened = open_connection(connection, request.key.endpoint, deadline);
       if (opened.failed != Reason::none || opened.reply.code != 0) {
         connection.socket = UniqueFd();
         return opened.failed != Reason::none ? refused(opened.failed) : Fetched{opened.reply, UniqueFd(), nullptr};
       }
     }
-    Exchange result = exchange_with_room(connection, Op::import_memory, key, deadline);
+    Exchange result = exchange_with_room(connection, request, deadline);
     if (result.failed == Reason::none) return {result.reply, std::move(result.descriptor), connection.page};
     if (result.failed == Reason::descriptor_limit) return refused(result.failed);  // the connection is as good as ever
     connection.socket = UniqueFd();
@@ -262,13 +271,13 @@ Fetched talk(Connection& connection, const KeyName& key, Clock::time_point deadl
 
 }  // namespace
 
-Fetched fetch_memory(const KeyName& key) {
-  if (key.slot >= most_keys) return refused(Reason::unknown_key);
+Fetched ask_exporter(const Request& what) {
+  const std::uint64_t endpoint = what.key.endpoint;
   const auto deadline = Clock::now() + std::chrono::milliseconds(profile().exporter_deadline_ms);
-  const std::shared_ptr<Connection> connection = acquire(key.endpoint, deadline);
+  const std::shared_ptr<Connection> connection = acquire(endpoint, deadline);
   if (connection == nullptr) return refused(Reason::timed_out);
-  Fetched fetched = talk(*connection, key, deadline);
-  release(key.endpoint, connection);
+  Fetched fetched = talk(*connection, what, deadline);
+  release(endpoint, connection);
   return fetched;
 }
 

@@ -19,10 +19,12 @@ struct Fetched {
   std::shared_ptr<const ControlPageView> page;
 };
 
-// Asks the exporter of `key` for its memory. When the answer could not be had at all, `reply` carries the refusal that
+// What is asked of whom: the request's key names the exporter. Sequence, pid and server are filled in.
+//
+// When the answer could not be had at all, `reply` carries the refusal that
 // this side gives: exporter_gone, timed_out, user_refused, protocol, descriptor_limit. Any thread; no lock is held
 // while waiting.
-Fetched fetch_memory(const KeyName& key);
+Fetched ask_exporter(const Request& what);
 
 std::size_t client_connections();
 void client_shut_down();  // closes all connections

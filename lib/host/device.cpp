@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -68,6 +69,12 @@ acl::aclError find_device(std::int32_t user, DeviceNumber* out) {
   }
   *out = {user, visible[static_cast<std::size_t>(user)]};
   return acl::code::success;
+}
+
+std::int32_t user_number(std::int32_t physical) {
+  const auto& visible = profile().visible;
+  const auto found = std::find(visible.begin(), visible.end(), physical);
+  return found == visible.end() ? -1 : static_cast<std::int32_t>(found - visible.begin());
 }
 
 void devices_shut_down() {

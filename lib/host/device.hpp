@@ -21,6 +21,9 @@ acl::aclError current_device(DeviceNumber* out);
 // Both numbers of a device by its user id, or a refusal with 107001.
 acl::aclError find_device(std::int32_t user, DeviceNumber* out);
 
+// The number by which this process calls a physical device, -1 when it does not see it.
+std::int32_t user_number(std::int32_t physical);
+
 // Peer access between physical devices. `peer_access_effective` is true for a == b and where both directions are on.
 bool peer_access_effective(std::int32_t a, std::int32_t b);
 

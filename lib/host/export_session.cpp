@@ -112,6 +112,7 @@ Answer ExportSession::answer(const Request& request, const Peer& peer) {
   Answer answer;
   answer.reply.op = request.op;
   answer.reply.sequence = request.sequence;
+  answer.reply.server = profile().server;
   answer.reply.watch = endpoint_.name();
   answer.descriptor = page_->descriptor();
   return answer;
@@ -122,8 +123,13 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
   Reply& reply = answer.reply;
   reply.op = request.op;
   reply.sequence = request.sequence;
+  reply.server = profile().server;
   reply.code = acl::code::rt_drv_internal;  // all refusals look alike to an importer that only has the code
 
+  if (request.server != profile().server) {
+    reply.reason = Reason::other_server;
+    return answer;
+  }
   const Export* key = find(request.key);
   if (key == nullptr || key->freed) {
     reply.reason = Reason::unknown_key;

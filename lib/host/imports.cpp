@@ -2,6 +2,7 @@
 // The importing calls: aclrtIpcMemImportByKey, and aclrtIpcMemClose, which ends imports and exports alike.
 #include "imports.hpp"
 
+#include "answers.hpp"
 #include "block.hpp"
 #include "calls.hpp"
 #include "client.hpp"
@@ -14,9 +15,7 @@
 #include "per_process.hpp"
 #include "profile.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -75,82 +74,18 @@ struct State : ProcessState<State> {
 
 PerProcess<State> state;
 
-// The number by which this process calls a physical device, -1 when it does not see it.
-std::int32_t user_number(std::int32_t physical) {
-  const auto& visible = profile().visible;
-  const auto found = std::find(visible.begin(), visible.end(), physical);
-  return found == visible.end() ? -1 : static_cast<std::int32_t>(found - visible.begin());
-}
-
-std::string explain(const Reply& reply) {
-  switch (reply.reason) {
-    case Reason::unknown_key:
-      return "the exporter has no such key: it was closed, or its memory was freed (R18)";
-    case Reason::exporter_gone:
-      return "nobody serves this key: its exporter has ended, or the key was damaged on its way";
-    case Reason::timed_out:
-      return fmt::format("the exporter did not answer within {} ms", profile().exporter_deadline_ms);
-    case Reason::user_refused:
-      return "exporter and importer belong to different users";
-    case Reason::protocol:
-      return "what answered does not speak as the host runtime of this release does";
-    case Reason::not_admitted:
-      return fmt::format("this process goes by {} and was not admitted: the key lists {} pid{}{} (R13, R14)",
-                         bare_pid(), reply.listed_count, reply.listed_count == 1 ? "" : "s",
-                         reply.listed_count == 0 ? "" : fmt::format(", {} among them", reply.listed_pid));
-    case Reason::admitted_too_early:
-      return fmt::format("pid {} was admitted before this process, which has it now, was started: admit it again (R15)",
-                         bare_pid());
-    case Reason::foreign_pid_namespace:
-      return fmt::format(
-          "pid {} was admitted, but the exporter lives in a pid namespace where it cannot check plain "
-          "pids: set DEVSHARE_HOST_BARE_PID=inode on both sides",
-          bare_pid());
-    case Reason::descriptor_limit:
-      return reply.code == code::rt_memory_allocation
-                 ? fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE",
-                               reply.available)
-                 : fmt::format("the exporter serves {} importers at once and has no descriptor for another",
-                               reply.available);
-    default:
-      return "the exporter refused";
-  }
-}
-
-acl::aclError refuse_reply(const Reply& reply) {
-  Cause cause;
-  cause.reason = reply.reason;
-  cause.needed = reply.needed;
-  cause.available = reply.available;
-  if (reply.pid != 0) cause.pid = bare_pid();
-  return refuse(reply.code, cause, explain(reply));
-}
-
-// What makes a SIGBUS by another process's doing impossible: the file is as long as was said and stays so.
-bool keeps_its_size(const Reply& reply, const UniqueFd& file) {
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || status.st_size < 0 ||
-      static_cast<std::uint64_t>(status.st_size) < reply.offset + reply.size) {
-    return false;
-  }
-  if (reply.unsealed) {
-    // Files that cannot be sealed come from runtimes that were told to use them; trusted only by one that was, too.
-    return profile().backing_fallback_allowed || !profile().backing_directory.empty();
-  }
-  constexpr int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  return seals >= 0 && (seals & wanted) == wanted;
-}
-
 acl::aclError fetch_foreign_key(const KeyName& name, SharedBytes* out) {
-  Fetched fetched = fetch_memory(name);
+  if (name.slot >= most_keys) {
+    return refuse_answer({.code = code::rt_drv_internal, .reason = Reason::unknown_key}, Asked::key);
+  }
+  Request request;
+  request.op = Op::import_memory;
+  request.key = name;
+  Fetched fetched = ask_exporter(request);
   const Reply& reply = fetched.reply;
-  if (reply.code != code::success) return refuse_reply(reply);
+  if (reply.code != code::success) return refuse_answer(reply, Asked::key);
   if (!keeps_its_size(reply, fetched.descriptor) || reply.device >= profile().device_count) {
-    Reply strange = reply;
-    strange.code = code::rt_drv_internal;
-    strange.reason = Reason::protocol;
-    return refuse_reply(strange);
+    return refuse_answer({.code = code::rt_drv_internal, .reason = Reason::protocol}, Asked::key);
   }
   ImportedBytes& bytes = out->bytes;
   bytes.descriptor = std::move(fetched.descriptor);

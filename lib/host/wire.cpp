@@ -83,7 +83,41 @@ bool take_head(Reader& in, Op& op, std::uint32_t& sequence) noexcept {
   in.take(raw_op);
   in.take(sequence);
   op = static_cast<Op>(raw_op);
-  return magic == wire_magic && version == wire_version && (op == Op::hello || op == Op::import_memory);
+  return magic == wire_magic && version == wire_version && op >= Op::hello && op <= Op::admit;
+}
+
+// A server's number is a byte and travels in two, so that a message has no byte that nothing looks at.
+bool take_kind_and_server(Reader& in, TokenKind& kind, std::uint8_t& server) noexcept {
+  std::uint16_t raw_kind = 0;
+  std::uint16_t raw_server = 0;
+  in.take(raw_kind);
+  in.take(raw_server);
+  kind = static_cast<TokenKind>(raw_kind);
+  server = static_cast<std::uint8_t>(raw_server);
+  return raw_kind <= static_cast<std::uint16_t>(TokenKind::fabric) && raw_server <= UINT8_MAX;
+}
+
+void put_kind_and_server(Writer& out, TokenKind kind, std::uint8_t server) noexcept {
+  out.put(static_cast<std::uint16_t>(kind));
+  out.put(static_cast<std::uint16_t>(server));
+}
+
+bool is_page_size(std::uint64_t bytes) noexcept { return std::has_single_bit(bytes); }
+
+// Whether the memory that a reply describes can exist.
+bool describes_memory(const Reply& reply) noexcept {
+  switch (reply.op) {
+    case Op::hello:
+      return true;
+    case Op::import_memory:
+      return reply.size != 0 && reply.device >= 0 && reply.offset + reply.size >= reply.size &&
+             is_page_size(reply.page_size);
+    case Op::import_handle:  // whole
+      return reply.size != 0 && reply.device >= -1 && reply.offset == 0 && is_page_size(reply.page_size);
+    case Op::admit:
+      break;
+  }
+  return false;
 }
 
 }  // namespace
@@ -96,6 +130,7 @@ RequestBytes encode(const Request& request) noexcept {
   out.put(request.key.endpoint);
   out.put(request.key.slot);
   out.put(std::span<const std::uint8_t>(request.key.secret));
+  put_kind_and_server(out, request.kind, request.server);
   return bytes;
 }
 
@@ -108,6 +143,7 @@ std::optional<Request> decode_request(std::span<const std::uint8_t> bytes) noexc
   in.take(request.key.endpoint);
   in.take(request.key.slot);
   in.take(std::span<std::uint8_t>(request.key.secret));
+  if (!take_kind_and_server(in, request.kind, request.server)) return std::nullopt;
   return request;
 }
 
@@ -129,6 +165,10 @@ ReplyBytes encode(const Reply& reply) noexcept {
   out.put(reply.offset);
   out.put(reply.size);
   out.put(reply.page_size);
+  put_kind_and_server(out, reply.kind, reply.server);
+  out.put(reply.attribute);
+  out.put(reply.location_type);
+  out.put(reply.location_id);
   return bytes;
 }
 
@@ -152,7 +192,11 @@ std::optional<Reply> decode_reply(std::span<const std::uint8_t> bytes) noexcept 
   in.take(reply.offset);
   in.take(reply.size);
   in.take(reply.page_size);
-  if (reason > static_cast<std::uint16_t>(detail::last_reason) || (flags & ~all_flags) != 0) {
+  const bool known = take_kind_and_server(in, reply.kind, reply.server);
+  in.take(reply.attribute);
+  in.take(reply.location_type);
+  in.take(reply.location_id);
+  if (!known || reason > static_cast<std::uint16_t>(detail::last_reason) || (flags & ~all_flags) != 0) {
     return std::nullopt;
   }
   reply.reason = static_cast<Reason>(reason);
@@ -161,10 +205,7 @@ std::optional<Reply> decode_reply(std::span<const std::uint8_t> bytes) noexcept 
   reply.unsealed = (flags & flag_unsealed) != 0;
   // A reply either refuses and says why, or describes memory that can exist.
   if ((reply.code != 0) != (reply.reason != Reason::none)) return std::nullopt;
-  if (reply.code == 0 && reply.op == Op::import_memory) {
-    if (reply.size == 0 || reply.device < 0 || reply.offset + reply.size < reply.size) return std::nullopt;
-    if (reply.page_size == 0 || (reply.page_size & (reply.page_size - 1)) != 0) return std::nullopt;
-  }
+  if (reply.code == 0 && !describes_memory(reply)) return std::nullopt;
   return reply;
 }
 

@@ -2,12 +2,15 @@
 // The messages between an importer and an exporter: fixed size, little-endian, one request and one reply. Pure
 // functions between bytes and values: whatever bytes come in, decoding reads only them and says yes or no.
 //
-//   request  magic u32, version u16, op u16, sequence u32, bare pid i32, endpoint u64, slot u32, secret[28]
+//   request  magic u32, version u16, op u16, sequence u32, bare pid i32, endpoint u64, slot u32, secret[28], kind u16,
+//            server u16
 //   reply    magic u32, version u16, op u16, sequence u32, code i32, reason u16, flags u16, pid i32, listed pid i32,
-//            listed count u32, needed u64, available u64, device i32, watch u64, offset u64, size u64, page size u64
+//            listed count u32, needed u64, available u64, device i32, watch u64, offset u64, size u64, page size u64,
+//            kind u16, server u16, attribute i32, location type i32, location id u32
 #pragma once
 
 #include "key.hpp"
+#include "token.hpp"
 
 #include <devshare/acl/types.hpp>
 #include <devshare/detail/cause.hpp>
@@ -21,18 +24,22 @@
 namespace devshare::host {
 
 inline constexpr std::uint32_t wire_magic = 0x31535644;  // "DVS1"
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 
 enum class Op : std::uint16_t {
   hello = 1,      // the reply carries the control page
-  import_memory,  // the reply carries the memory
+  import_memory,  // of a key; the reply carries the memory
+  import_handle,  // of a token; the reply carries the memory
+  admit,          // to a token, by a process that is not its exporter: always refused, and the reply says why
 };
 
 struct Request {
   Op op = Op::hello;
   std::uint32_t sequence = 0;
   std::int32_t bare_pid = 0;  // the number the importer goes by: to explain refusals, never to allow anything
-  KeyName key;                // hello uses the endpoint only
+  KeyName key;                // or the name in a token; hello uses the endpoint only
+  TokenKind kind = TokenKind::v1;  // of a token
+  std::uint8_t server = 0;         // where the importer is
 
   bool operator==(const Request&) const = default;
 };
@@ -55,12 +62,18 @@ struct Reply {
   std::uint64_t offset = 0;  // of the shared bytes in the descriptor
   std::uint64_t size = 0;
   std::uint64_t page_size = 0;
+  TokenKind kind = TokenKind::v1;  // of the token, which a request may take for one of another kind
+  std::uint8_t server = 0;         // where the exporter is
+  // Of a handle, whose memory may be the host's: then the device is -1. The location has the exporter's device number.
+  std::int32_t attribute = 0;
+  std::int32_t location_type = 0;
+  std::uint32_t location_id = 0;
 
   bool operator==(const Reply&) const = default;
 };
 
-inline constexpr std::size_t request_size = 4 + 2 + 2 + 4 + 4 + 8 + 4 + 28;
-inline constexpr std::size_t reply_size = 4 + 2 + 2 + 4 + 4 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 8;
+inline constexpr std::size_t request_size = 4 + 2 + 2 + 4 + 4 + 8 + 4 + 28 + 2 + 2;
+inline constexpr std::size_t reply_size = 4 + 2 + 2 + 4 + 4 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 8 + 2 + 2 + 4 + 4 + 4;
 using RequestBytes = std::array<std::uint8_t, request_size>;
 using ReplyBytes = std::array<std::uint8_t, reply_size>;
 

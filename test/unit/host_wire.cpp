@@ -33,7 +33,7 @@ KeyName some_name() {
   return name;
 }
 
-Request some_request() { return {Op::import_memory, 0xfffffffe, -77, some_name()}; }
+Request some_request() { return {Op::import_memory, 0xfffffffe, -77, some_name(), TokenKind::fabric, 200}; }
 
 Reply some_reply() {
   Reply reply;
@@ -45,6 +45,22 @@ Reply some_reply() {
   reply.offset = 4096;
   reply.size = std::uint64_t{5} << 40;
   reply.page_size = 4096;
+  return reply;
+}
+
+Reply some_handle() {
+  Reply reply;
+  reply.op = Op::import_handle;
+  reply.sequence = 10;
+  reply.device = -1;
+  reply.p2p_policy = true;
+  reply.size = 6 << 20;
+  reply.page_size = 2 << 20;
+  reply.kind = TokenKind::v2;
+  reply.server = 255;
+  reply.attribute = 3;
+  reply.location_type = 4;
+  reply.location_id = UINT32_MAX;
   return reply;
 }
 
@@ -181,6 +197,7 @@ TEST_CASE("a child process draws other secrets than its parent") {
 TEST_CASE("messages read back as what was written") {
   CHECK(decode_request(encode(some_request())) == some_request());
   CHECK(decode_reply(encode(some_reply())) == some_reply());
+  CHECK(decode_reply(encode(some_handle())) == some_handle());
   CHECK(decode_reply(encode(some_refusal())) == some_refusal());
   Reply hello;
   hello.watch = UINT64_MAX;
@@ -191,11 +208,11 @@ TEST_CASE("messages are little-endian on every machine") {
   Request request = some_request();
   request.sequence = 0x04030201;
   const RequestBytes bytes = encode(request);
-  CHECK(copy(bytes).size() == 56);
-  const std::vector<std::uint8_t> head = {'D', 'V', 'S', '1',  1,    0,    2,    0,    1,
+  CHECK(copy(bytes).size() == 60);
+  const std::vector<std::uint8_t> head = {'D', 'V', 'S', '1',  2,    0,    2,    0,    1,
                                           2,   3,   4,   0xb3, 0xff, 0xff, 0xff, 0xef, 0xcd};
   CHECK(std::vector<std::uint8_t>(bytes.begin(), bytes.begin() + 18) == head);
-  CHECK(encode(some_reply()).size() == 84);
+  CHECK(encode(some_reply()).size() == 100);
 }
 
 TEST_CASE("B029 messages of any other length are no messages") {
@@ -220,7 +237,7 @@ TEST_CASE("B029 a message with any bit changed is refused or another message, ne
     if (read) CHECK(copy(encode(*read)) == changed);
     if (bit < 6 * 8) CHECK_FALSE(read);  // magic and version
   }
-  for (const Reply& original : {some_reply(), some_refusal()}) {
+  for (const Reply& original : {some_reply(), some_handle(), some_refusal()}) {
     const auto reply = copy(encode(original));
     for (std::size_t bit = 0; bit < reply.size() * 8; ++bit) {
       auto changed = reply;
@@ -242,6 +259,13 @@ TEST_CASE("a reply that describes memory which cannot exist is refused") {
   CHECK(is_refused([](Reply& r) { r.offset = UINT64_MAX - 100; }, some_reply()));
   CHECK(is_refused([](Reply& r) { r.page_size = 0; }, some_reply()));
   CHECK(is_refused([](Reply& r) { r.page_size = 4097; }, some_reply()));
+  CHECK(is_refused([](Reply& r) { r.size = 0; }, some_handle()));
+  CHECK(is_refused([](Reply& r) { r.device = -2; }, some_handle()));
+  CHECK(is_refused([](Reply& r) { r.offset = 4096; }, some_handle()));  // a handle is shared whole
+  CHECK(is_refused([](Reply& r) { r.page_size = 3; }, some_handle()));
+  CHECK(is_refused([](Reply& r) { r.kind = static_cast<TokenKind>(3); }, some_handle()));
+  CHECK(is_refused([](Reply& r) { r.op = Op::admit; }, some_handle()));  // never granted
+  CHECK(is_refused([](Reply& r) { r.op = static_cast<Op>(5); }, some_handle()));
   CHECK(is_refused([](Reply& r) { r.reason = detail::Reason::unknown_key; }, some_reply()));
   CHECK(is_refused([](Reply& r) { r.reason = detail::Reason::none; }, some_refusal()));
   CHECK(is_refused([](Reply& r) { r.reason = static_cast<detail::Reason>(9999); }, some_refusal()));

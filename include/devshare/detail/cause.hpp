@@ -49,9 +49,13 @@ enum class Reason : std::uint16_t {
   foreign_pid_namespace,  // admitted by a plain pid, which the exporter cannot check from its pid namespace: pid
   p2p_policy_missing,     // R43: crosses devices, but was not allocated with a P2P policy
   bad_switch,             // a variable of the host runtime is none, or has a value that cannot be understood
+  already_exported,       // R27: a physical handle has one token, and this one has it
+  already_imported,       // R27: this process has the token imported already
+  wrong_token_kind,       // R31: the token belongs to the calls of another kind
+  other_server,           // the key or token is of another server: available = its number
 };
 
-inline constexpr Reason last_reason = Reason::bad_switch;
+inline constexpr Reason last_reason = Reason::other_server;
 
 // 40 bytes, plain. Fields that a reason does not use are zero.
 struct Cause {

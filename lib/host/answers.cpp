@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answers.hpp"
+
+#include "peer_identity.hpp"
+#include "profile.hpp"
+
+#include <devshare/acl/codes.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <string_view>
+
+namespace devshare::host {
+namespace {
+
+// Which calls go with the tokens of a kind (R31).
+std::string_view import_call(TokenKind kind) noexcept {
+  return kind == TokenKind::v1 ? "aclrtMemImportFromShareableHandle" : "aclrtMemImportFromShareableHandleV2";
+}
+std::string_view kind_in_words(TokenKind kind) noexcept {
+  switch (kind) {
+    case TokenKind::v1:
+      return "by aclrtMemExportToShareableHandle";
+    case TokenKind::v2:
+      return "by aclrtMemExportToShareableHandleV2 as ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT";
+    case TokenKind::fabric:
+      break;
+  }
+  return "by aclrtMemExportToShareableHandleV2 as ACL_MEM_SHARE_HANDLE_TYPE_FABRIC";
+}
+
+std::string explain(const Reply& reply, Asked asked) {
+  const std::string_view what = asked == Asked::key ? "key" : "token";
+  switch (reply.reason) {
+    case Reason::unknown_key:
+      return asked == Asked::key
+                 ? "the exporter has no such key: it was closed, or its memory was freed (R18)"
+                 : "the exporter has no such token: its handle was freed, or the token was damaged on its way (R30)";
+    case Reason::exporter_gone:
+      return fmt::format("nobody serves this {0}: its exporter has ended, or the {0} was damaged on its way", what);
+    case Reason::timed_out:
+      return fmt::format("the exporter did not answer within {} ms", profile().exporter_deadline_ms);
+    case Reason::user_refused:
+      return "exporter and importer belong to different users";
+    case Reason::protocol:
+      return "what answered does not speak as the host runtime of this release does";
+    case Reason::not_admitted:
+      return fmt::format("this process goes by {} and was not admitted: the {} lists {} pid{}{} ({}, R14)", bare_pid(),
+                         what, reply.listed_count, reply.listed_count == 1 ? "" : "s",
+                         reply.listed_count == 0 ? "" : fmt::format(", {} among them", reply.listed_pid),
+                         asked == Asked::key ? "R13" : "R41");
+    case Reason::admitted_too_early:
+      return fmt::format("pid {} was admitted before this process, which has it now, was started: admit it again (R15)",
+                         bare_pid());
+    case Reason::foreign_pid_namespace:
+      return fmt::format(
+          "pid {} was admitted, but the exporter lives in a pid namespace where it cannot check plain "
+          "pids: set DEVSHARE_HOST_BARE_PID=inode on both sides",
+          bare_pid());
+    case Reason::descriptor_limit:
+      return reply.code == acl::code::rt_memory_allocation
+                 ? fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE",
+                               reply.available)
+                 : fmt::format("the exporter serves {} importers at once and has no descriptor for another",
+                               reply.available);
+    case Reason::other_server:
+      return fmt::format(
+          "the {} was exported on server {} and this process is on server {}: only a fabric token is known on another "
+          "server",
+          what, reply.server, profile().server);
+    case Reason::wrong_token_kind:
+      return fmt::format("the token was exported {}: it goes with {} of the same kind (R31)", kind_in_words(reply.kind),
+                         import_call(reply.kind));
+    case Reason::not_the_exporter:
+      return "the token was exported by another process: only its exporter admits importers (R41)";
+    default:
+      return "the exporter refused";
+  }
+}
+
+}  // namespace
+
+acl::aclError refuse_answer(const Reply& reply, Asked what) {
+  Cause cause;
+  cause.reason = reply.reason;
+  cause.needed = reply.needed;
+  cause.available = reply.reason == Reason::other_server ? reply.server : reply.available;
+  if (reply.pid != 0) cause.pid = bare_pid();
+  return refuse(reply.code, cause, explain(reply, what));
+}
+
+bool keeps_its_size(const Reply& reply, const UniqueFd& file) noexcept {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || status.st_size < 0 ||
+      static_cast<std::uint64_t>(status.st_size) < reply.offset + reply.size) {
+    return false;
+  }
+  if (reply.unsealed) {
+    // Files that cannot be sealed come from runtimes that were told to use them; trusted only by one that was, too.
+    return profile().backing_fallback_allowed || !profile().backing_directory.empty();
+  }
+  constexpr int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & wanted) == wanted;
+}
+
+}  // namespace devshare::host
