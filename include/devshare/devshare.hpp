@@ -4,17 +4,24 @@
 #pragma once
 
 #include <devshare/address.hpp>
+#include <devshare/choose.hpp>
 #include <devshare/copy.hpp>
 #include <devshare/device.hpp>
 #include <devshare/diagnostic.hpp>
 #include <devshare/error.hpp>
 #include <devshare/explain.hpp>
 #include <devshare/exported.hpp>
+#include <devshare/host_registration.hpp>
 #include <devshare/imported.hpp>
+#include <devshare/imported_handle.hpp>
+#include <devshare/mapping.hpp>
 #include <devshare/mechanism.hpp>
 #include <devshare/memory.hpp>
 #include <devshare/peer.hpp>
+#include <devshare/physical.hpp>
 #include <devshare/process.hpp>
+#include <devshare/rehouse.hpp>
+#include <devshare/reservation.hpp>
 #include <devshare/result.hpp>
 #include <devshare/runtime.hpp>
 #include <devshare/ticket.hpp>

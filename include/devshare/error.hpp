@@ -45,6 +45,10 @@ enum class Errc : std::uint16_t {
   malformed_token,         // not a ticket, or damaged on its way
   version_mismatch,        // a ticket of another version or byte order
   mechanism_mismatch,      // a ticket of another sharing mechanism than this import takes
+  already_exported_as,     // the handle has its one export already, of another kind or for other importers (R27)
+  no_backing,              // the mapping's memory was released and is not restored
+  in_use,                  // something that must end first goes on: a copy, a mapping
+  already_registered,      // the host memory is registered already
   different_host,          // the ticket was issued on another machine, or before a reboot
   access_mismatch,         // a read-only ticket where a writable mapping is asked for
   timed_out,               // the other side did not answer before the deadline
@@ -69,11 +73,24 @@ enum class Operation : std::uint16_t {
   can_access_peer,
   enable_peer_access,
   disable_peer_access,
+  allocate_physical,
+  retain_handle,
+  free_handle,
+  reserve_address,
+  release_address,
+  map_memory,
+  unmap_memory,
+  release_backing,
+  restore_backing,
+  register_host,
+  unregister_host,
   export_key,
+  export_handle,
   admit,
   issue_ticket,
   decode_ticket,
   import_key,
+  import_handle,
   use_import,
   close_import,
   close_export,

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exported: memory that other processes may import, and the key by which they do.
+// Exported: memory that other processes may import, and the key or token by which they do.
 //
 //   DEVSHARE_TRY(key, export_key(std::move(memory)));                  // the key now owns the memory
 //   DEVSHARE_TRY(ticket, key.admit(BarePid::from_peer_message(n)));    // the only way to bytes that can be sent
 //   ... send ticket.bytes(), wait until every importer has closed ...
 //   DEVSHARE_TRY(memory, std::move(key).close());                      // and gives it back
+//
+//   DEVSHARE_TRY(token, export_handle<v2>(std::move(mapping)));        // the same for physical memory
 #pragma once
 
 #include <devshare/address.hpp>
 #include <devshare/detail/owned.hpp>
 #include <devshare/device.hpp>
+#include <devshare/mapping.hpp>
 #include <devshare/mechanism.hpp>
 #include <devshare/memory.hpp>
+#include <devshare/physical.hpp>
 #include <devshare/process.hpp>
 #include <devshare/result.hpp>
 #include <devshare/ticket.hpp>
@@ -48,24 +52,41 @@ struct ExportPolicy {
 
 DEVSHARE_API Result<ExportValue> open_key_export(const Device& device, void* address, std::size_t size,
                                                  bool unrestricted) noexcept;
+DEVSHARE_API Result<ExportValue> open_handle_export(const PhysicalHandle& handle, Mechanism kind,
+                                                    bool unrestricted) noexcept;
+DEVSHARE_API Result<ExportValue> open_handle_export(const Mapping& mapping, Mechanism kind, bool unrestricted) noexcept;
 DEVSHARE_API Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids,
                                        Slice slice) noexcept;
 DEVSHARE_API Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice) noexcept;
 
+template <class Owner>
+concept HasBytes = requires(Owner& owner) {
+  { owner.bytes() } -> std::convertible_to<DeviceSpan<std::byte>>;
+};
+template <class Owner>
+std::size_t bytes_held(Owner& owner) noexcept {
+  if constexpr (HasBytes<Owner>) {
+    return owner.bytes().size();
+  } else {
+    return owner.size();
+  }
+}
+
 template <class P>
 concept NamesNoProcess = !std::is_convertible_v<P, BarePid> && !std::is_convertible_v<P, std::span<const BarePid>>;
 
-// Keeps for the life of the process what must not be freed.
-DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noexcept;
-
 }  // namespace detail
 
-// An export of M (by_key), of memory held by Owner, for Listed importers or Unrestricted. Movable, not copyable.
+// An export of M (by_key, v1, v2, fabric), of memory held by Owner, for Listed importers or Unrestricted. Movable, not copyable.
 // admit() and ticket() may be called from several threads at once; everything else one thread at a time. Moved from,
 // it answers `closed`.
 //
-// ACL tells an exporter nothing about its importers: close() must come after the last of them has closed (R20), and
-// the program must see to that itself. Importers map the whole block: a slice is a view of it, not a wall.
+// ACL tells an exporter nothing about its importers. By key, close() must come after the last of them has closed (R20),
+// and the program must see to that itself. A handle may be closed once they have imported: they keep its memory.
+// Importers map the whole block: a slice is a view of it, not a wall.
+//
+// A handle is exported once for its life (R27), which close() does not undo: exported again in the same way it has the
+// same token, with all that were admitted to it; in another way it is refused as already_exported_as.
 //
 // The destructor closes the key, then lets Owner end. If the key cannot be closed the memory is parked, not freed
 // (Runtime::parked): leaked bytes are better than foreign ones.
@@ -92,7 +113,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   // Admits a process, or several, and issues the ticket for them: for the whole block, or for a slice of it. The
   // importer must have started before it is admitted (R15); a pid stays admitted until the key is closed.
   // Errors: out_of_range (the slice leaves the block), invalid_argument (no pid), stale_token, closed, forked,
-  // runtime_gone, refused. ACL: aclrtIpcMemSetImportPid, once for every 31 pids (R16).
+  // runtime_gone, refused. ACL: aclrtIpcMemSetImportPid, once for every 31 pids (R16); for a handle
+  // aclrtMemSetPidToShareableHandle or its V2.
   DEVSHARE_READS Result<Ticket<M>> admit(BarePid pid, Slice slice = {}) &
     requires std::same_as<Admission, Listed>
   {
@@ -136,12 +158,19 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   // The exporter goes on using its memory.
   DEVSHARE_READS const Owner& owner() const& noexcept DEVSHARE_LIFETIMEBOUND { return owner_; }
   const Owner& owner() && = delete;  // the memory ends with the temporary: keep it in a named object
-  DEVSHARE_READS DeviceSpan<std::byte> bytes() & noexcept DEVSHARE_LIFETIMEBOUND { return owner_.bytes(); }
+  DEVSHARE_READS DeviceSpan<std::byte> bytes() & noexcept DEVSHARE_LIFETIMEBOUND
+    requires detail::HasBytes<Owner>
+  {
+    return owner_.bytes();
+  }
+  void bytes() &
+    requires(!detail::HasBytes<Owner>)
+  = delete;  // a handle has no address: export a Mapping of it, or map it
   DeviceSpan<std::byte> bytes() && = delete;  // the memory ends with the temporary: keep it in a named object
   DEVSHARE_READS Device device() const noexcept { return owner_.device(); }
 
   // Closes the key and gives the memory back. Every importer must have closed before (R20). If the runtime refuses,
-  // the export comes back in the error, whole.
+  // the export comes back in the error, whole. For a handle nothing is called: what it was exported as, it stays.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtIpcMemClose.
   DEVSHARE_CONSUMES Result<Owner, Refused<Exported>> close() && noexcept {
     if (!export_.holds() || !export_.session().alive()) [[unlikely]] {
@@ -176,7 +205,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
     auto closed = detail::ExportPolicy::close(session, export_.value());
     const detail::ExportValue value = export_.release();
     if (closed) [[likely]] return;
-    const std::size_t bytes = owner_.bytes().size();
+    const std::size_t bytes = detail::bytes_held(owner_);
     detail::park(new (std::nothrow) Kept{std::move(owner_), value}, bytes, closed.error());
   }
 
@@ -186,6 +215,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
 
 template <class Owner = DeviceMemory, class Admission = Listed>
 using SharedMemoryKey = Exported<by_key, Owner, Admission>;
+template <class K, class Owner = Mapping, class Admission = Listed>
+using ExportToken = Exported<K, Owner, Admission>;
 
 namespace detail {
 
@@ -231,5 +262,64 @@ void export_key_unrestricted(O&&) = delete;  // write export_key_unrestricted(st
 template <class O>
   requires(!std::is_reference_v<O> && !is_key_exportable<O>)
 void export_key_unrestricted(O&&) = delete;  // a key needs memory of aclrtMalloc that this process owns (R10, R12)
+
+namespace detail {
+
+template <class K>
+concept HandleKind = std::same_as<K, v1> || std::same_as<K, v2> || std::same_as<K, fabric>;
+
+template <class O>
+concept HandleOwner = std::same_as<O, PhysicalHandle> || std::same_as<O, Mapping>;
+
+template <class K, class Admission, class Owner>
+Result<ExportToken<K, Owner, Admission>, Refused<Owner>> export_handle_as(Owner&& owner) noexcept {
+  auto opened = open_handle_export(owner, K::mechanism, std::is_same_v<Admission, Unrestricted>);
+  if (!opened) [[unlikely]] return Refused<Owner>(opened.error(), std::move(owner));
+  const Session session = owner.owned().session();
+  return ExportToken<K, Owner, Admission>(std::move(owner), session, *opened);
+}
+
+}  // namespace detail
+
+// Exports physical memory, of a handle or of a mapping of one handle, to processes that admit() will name. K says how:
+//   v1      importers of every release that has handles
+//   v2      the same by the newer calls
+//   fabric  importers on other servers of a super-pod too
+// Errors: already_exported_as, not_exportable (several handles), no_backing, unsupported_by_runtime (the product or the
+// runtime has no such kind), closed, forked, runtime_gone, refused.
+// ACL: aclrtMemExportToShareableHandle or its V2.
+template <detail::HandleKind K, detail::HandleOwner O>
+Result<ExportToken<K, O, Listed>, Refused<O>> export_handle(DEVSHARE_CONSUMED_PARAMETER O&& owner) noexcept {
+  return detail::export_handle_as<K, Listed, O>(std::move(owner));
+}
+// The same for whoever holds the ticket: the runtime asks nobody for its pid.
+template <detail::HandleKind K, detail::HandleOwner O>
+Result<ExportToken<K, O, Unrestricted>, Refused<O>> export_handle_unrestricted(
+    DEVSHARE_CONSUMED_PARAMETER O&& owner) noexcept {
+  return detail::export_handle_as<K, Unrestricted, O>(std::move(owner));
+}
+
+template <class K, class O>
+  requires std::is_lvalue_reference_v<O>
+void export_handle(O&&) = delete;  // write export_handle<v2>(std::move(mapping)): the token owns what it exports
+template <class K, class O>
+  requires(!std::is_reference_v<O> && !detail::HandleOwner<O>)
+void export_handle(O&&) = delete;  // a token needs physical memory that this process allocated (R26): PhysicalHandle, Mapping
+template <class K, class O>
+  requires(detail::HandleOwner<O> && !detail::HandleKind<K>)
+void export_handle(O&&) = delete;  // a handle is shared as v1, v2 or fabric; a key needs memory of aclrtMalloc: export_key
+template <auto K, class O>
+void export_handle(O&&) = delete;  // the kind of share is a type, v1, v2 or fabric: no device id and no number
+template <class K, class O>
+  requires std::is_lvalue_reference_v<O>
+void export_handle_unrestricted(O&&) = delete;  // write export_handle_unrestricted<v2>(std::move(mapping))
+template <class K, class O>
+  requires(!std::is_reference_v<O> && !detail::HandleOwner<O>)
+void export_handle_unrestricted(O&&) = delete;  // a token needs physical memory that this process allocated (R26)
+template <class K, class O>
+  requires(detail::HandleOwner<O> && !detail::HandleKind<K>)
+void export_handle_unrestricted(O&&) = delete;  // a handle is shared as v1, v2 or fabric
+template <auto K, class O>
+void export_handle_unrestricted(O&&) = delete;  // the kind of share is a type, v1, v2 or fabric
 
 }  // namespace devshare

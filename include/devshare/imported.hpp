@@ -16,6 +16,9 @@
 
 namespace devshare {
 
+class AddressReservation;
+class ImportedHandle;
+
 struct ReadWrite {
   using Byte = std::byte;
   static constexpr AccessMode mode = AccessMode::read_write;
@@ -27,7 +30,8 @@ struct ReadOnly {
 
 namespace detail {
 
-// One open import of the process, counted: however often a ticket is opened, the runtime imports once.
+// One open import of the process, counted: however often a ticket is opened, the runtime imports once. Or a range in
+// which a program maps imported handles one by one.
 struct ImportRecord;
 struct ImportValue {
   ImportRecord* record = nullptr;
@@ -53,8 +57,8 @@ DEVSHARE_API Result<void> check_import(const Session& session, const ImportValue
 // any number of objects of one ticket may be used at once: they share one import of the runtime, which is closed with
 // the last of them. An object that exists has its memory mapped and accessible.
 //
-// B must close before A does (R20). If the exporter goes first, check() says exporter_gone, copies fail with it, and
-// kernels fault, as on the card.
+// By key, B must close before A does (R20): if the exporter goes first, check() says exporter_gone, copies fail with
+// it, and kernels fault, as on the card. Memory that came by a handle stays as long as anybody holds it (R39).
 template <class Access>
 class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object ends")]] BasicImportedMapping {
  public:
@@ -62,7 +66,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // the runtime, both ways, and stays until the process ends.
   // Errors: self_import, different_host, already_imported, not_authorised, stale_token, exporter_gone, timed_out,
   // peer_access_missing, access_mismatch, fd_limit, mapping_limit, no_device_context, runtime_gone, refused.
-  // ACL: aclrtIpcMemImportByKey with flag 1.
+  // ACL: aclrtIpcMemImportByKey with flag 1; or import, reserve, map and set access of a physical handle, which all
+  // happen or none.
   static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device) noexcept {
     return open_with(ticket, device, nullptr, PeerAccess());
   }
@@ -87,15 +92,22 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
 
   DEVSHARE_READS std::size_t size() const noexcept { return import_.holds() ? import_.value().size : 0; }
   DEVSHARE_READS Mechanism mechanism() const noexcept { return import_.value().mechanism; }
-  DEVSHARE_READS Device device() const noexcept {
-    return detail::device_of(import_.session(), import_.value().device);
-  }
+  DEVSHARE_READS Device device() const noexcept { return detail::device_of(import_.session(), import_.value().device); }
+
+  // Maps one more imported handle behind what is mapped, in a mapping that AddressReservation::map made. Refused, the
+  // handle comes back and the mapping is what it was.
+  // Errors: invalid_argument (it came from open()), out_of_range (the range has no room), mapping_limit, closed,
+  // forked, runtime_gone, refused. ACL: aclrtMapMem, aclrtMemSetAccess. Defined in devshare/imported_handle.hpp.
+  DEVSHARE_READS Result<void, Refused<ImportedHandle>> extend(DEVSHARE_CONSUMED_PARAMETER ImportedHandle&& handle) & noexcept;
 
   // Whether the bytes are still there. Errors: exporter_gone, closed, forked, runtime_gone.
-  DEVSHARE_READS Result<void> check() const noexcept { return detail::check_import(import_.session(), import_.value()); }
+  DEVSHARE_READS Result<void> check() const noexcept {
+    return detail::check_import(import_.session(), import_.value());
+  }
 
   // Ends this reference; the last one closes the import.
-  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtIpcMemClose.
+  // Errors: closed, forked, runtime_gone, in_use, refused.
+  // ACL: aclrtIpcMemClose; or aclrtUnmapMem, aclrtReleaseMemAddress, aclrtFreePhysical.
   DEVSHARE_CONSUMES Result<void> close() && noexcept {
     auto closed = import_.close(Operation::close_import);
     grant_ = PeerAccess();
@@ -105,6 +117,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
  private:
+  friend class AddressReservation;
   static Result<BasicImportedMapping> open_with(const ReceivedTicket& ticket, const Device& device,
                                                 const PeerAccess* grant, PeerAccess&& kept) noexcept {
     auto opened = detail::open_import(ticket, device, grant, Access::mode);

@@ -6,14 +6,27 @@
 
 namespace devshare {
 
-// How memory is shared.
+// How memory is shared. The memory fixes the family: a key needs memory of aclrtMalloc, the others need physical
+// memory, and of those a handle can have one only (R27).
 enum class Mechanism : std::uint8_t {
   by_key = 1,  // aclrtIpcMem*: memory of aclrtMalloc, named by a key of 65 bytes
+  v1 = 2,      // aclrtMemExportToShareableHandle: a physical handle, named by a 64-bit number
+  v2 = 3,      // aclrtMemExportToShareableHandleV2, DEFAULT: the same by the newer calls
+  fabric = 4,  // aclrtMemExportToShareableHandleV2, FABRIC: 128 bytes that reach other servers of a super-pod
 };
 
 // The same as types: what kind of ticket, what kind of export.
 struct by_key {
   static constexpr Mechanism mechanism = Mechanism::by_key;
+};
+struct v1 {
+  static constexpr Mechanism mechanism = Mechanism::v1;
+};
+struct v2 {
+  static constexpr Mechanism mechanism = Mechanism::v2;
+};
+struct fabric {
+  static constexpr Mechanism mechanism = Mechanism::fabric;
 };
 
 // Who may import: those whose pid was admitted, or whoever holds the ticket.

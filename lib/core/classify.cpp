@@ -30,7 +30,7 @@ Errc kind_of(Reason reason) noexcept {
     case Reason::read_only: return Errc::not_exportable;
     case Reason::out_of_bounds: return Errc::out_of_range;
     case Reason::cross_device_copy: return Errc::cross_device_copy;
-    case Reason::in_use: return Errc::refused;
+    case Reason::in_use: return Errc::in_use;
     case Reason::unknown_key: return Errc::stale_token;
     case Reason::exporter_gone: return Errc::exporter_gone;
     case Reason::not_admitted:
@@ -80,6 +80,9 @@ Errc kind_of(Operation operation, acl::aclError code) noexcept {
     case acl::code::rt_device_oom:
       return operation == Operation::enable_peer_access ? Errc::peer_access_limit : Errc::out_of_memory;
     case acl::code::rt_no_device: return Errc::no_such_device;
+    case acl::code::rt_invalid_handle:
+      return operation == Operation::import_handle || operation == Operation::admit ? Errc::stale_token : Errc::refused;
+    case acl::code::host_memory_already_registered: return Errc::already_registered;
     case acl::code::rt_drv_internal:
       return operation == Operation::export_key ? Errc::not_exportable : Errc::refused;
     default: return Errc::refused;

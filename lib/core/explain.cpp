@@ -78,6 +78,27 @@ constexpr Causes<3> malformed{"the message was cut, padded or passed through a t
 constexpr Causes<2> version{"the two processes were built with different versions of devshare",
                             "the bytes were swapped by a transport that converts integers"};
 constexpr Causes<1> mechanism{"the exporter shares by a mechanism that this import does not take"};
+constexpr Causes<3> exported_otherwise{
+    "it was exported as another kind before: an export of a handle lasts as long as the handle",
+    "it was exported for whoever holds the ticket, and is wanted for those on a list, or the reverse",
+    "another library of the process has exported it"};
+constexpr Causes<2> no_backing{"release_backing() was called, and restore() was not, or failed",
+                               "release_backing() was called twice"};
+constexpr Causes<3> in_use{"a copy, or other work that is still queued, uses the memory",
+                           "the range still has memory mapped in it", "another thread is at it"};
+constexpr Causes<2> already_registered{"another library of the process has registered it",
+                                       "a registration of the same page lives already"};
+constexpr Causes<5> refused_handle_import{
+    "the exporter did not admit this process, or admitted another number than its bare pid",
+    "another library of this process has the handle imported already (R27)",
+    "the token belongs to the other version of the calls: V1 tokens go to V1, V2 tokens to V2 (R31)",
+    "a virtualised instance or a split compute group, which shares no handles (R35)",
+    "the access call got a device id that the driver does not know (R37)"};
+constexpr Causes<3> refused_map{"the range holds memory of another device, or of another origin (R29)",
+                                "something is mapped at the address already",
+                                "the size is not that of the memory (R36)"};
+constexpr Causes<3> refused_unmap{"work that is still queued uses the memory: synchronise its stream first (R5)",
+                                  "the address was unmapped by somebody else", "the device was reset in between"};
 constexpr Causes<2> different_host{"the ticket came from another machine", "the machine was rebooted since"};
 constexpr Causes<1> access_mismatch{"the ticket grants reading only"};
 constexpr Causes<2> timed_out{"the exporting process is stopped, or too busy to answer",
@@ -185,6 +206,17 @@ constexpr CatalogueEntry entries[] = {
      {"the ticket is of another version", "", version, "use the same version of devshare on both sides"}},
     {Errc::mechanism_mismatch, none,
      {"the ticket is of another mechanism", "", mechanism, "let exporter and importer agree on one mechanism first"}},
+    {Errc::already_exported_as, none,
+     {"the handle has its one export already", "R27", exported_otherwise,
+      "export it the same way again, which gives the same token, or allocate another handle"}},
+    {Errc::no_backing, none,
+     {"there is no memory behind the addresses", "", no_backing, "restore() the mapping first"}},
+    {Errc::in_use, none,
+     {"something that must end first goes on", "R5, R38", in_use,
+      "synchronise what uses it, end what is mapped, then try again"}},
+    {Errc::already_registered, none,
+     {"the host memory is registered already", "", already_registered,
+      "register a page once, and share that registration"}},
     {Errc::different_host, none,
      {"the ticket was issued elsewhere", "", different_host, "share inside one machine, and ask for a new ticket"}},
     {Errc::access_mismatch, none,
@@ -198,6 +230,13 @@ constexpr CatalogueEntry entries[] = {
     {Errc::refused, import_key,
      {"the runtime refused the import", "R13 to R19, R25", refused_import,
       "check the causes in this order; the exporter's side of each is in its own errors"}},
+    {Errc::refused, import_handle,
+     {"the runtime refused to import the handle", "R27 to R37", refused_handle_import,
+      "see which call the error names; the exporter's side of each cause is in its own errors"}},
+    {Errc::refused, map_memory,
+     {"the runtime refused to map", "R29, R36", refused_map, "keep one device and one kind of memory in a range"}},
+    {Errc::refused, unmap_memory,
+     {"the runtime refused to unmap", "R5, R38", refused_unmap, "synchronise before unmapping"}},
     {Errc::refused, admit,
      {"the runtime refused to admit", "R13, R17", refused_admit, "admit on the live key, with the importer's bare pid"}},
     {Errc::refused, close_import,

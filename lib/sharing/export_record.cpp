@@ -1,38 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports by key: GetExportKey, SetImportPid, Close, and the tickets that name them.
-#include "../core/process_identity.hpp"
-#include "../core/runtime_state.hpp"
-#include "ticket_codec.hpp"
+// Exports once they exist: who is admitted, and the tickets that name them.
+#include "export_record.hpp"
 
-#include <devshare/exported.hpp>
+#include "ticket_codec.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace devshare::detail {
-
-// Immutable from the moment it is made, so that several threads may admit at once.
-struct ExportRecord {
-  TicketFields fields;  // of the whole block; a ticket is this with its slice
-  std::int32_t device = -1;
-  void* address = nullptr;
-
-  const char* key() const noexcept { return reinterpret_cast<const char*>(fields.payload.data()); }
-};
-
 namespace {
 
-Error refuse(const Session& session, const ExportRecord& record, Operation operation, acl::Entry entry,
-             acl::aclError code, std::int32_t pid = 0) noexcept {
-  return refusal(*session.record, operation, entry, code,
-                 {.device = record.device, .pid = pid, .needed = record.fields.block_size});
-}
-
-// The part of the block that a slice names, checked without overflow; {0, 0} is the whole.
+// The part of the block that a slice names, checked without overflow; {0, 0} is all that was asked for.
 Result<Slice> resolve(const ExportRecord& record, Slice slice, Operation operation) noexcept {
   const std::uint64_t block = record.fields.block_size;
-  if (slice.offset == 0 && slice.size == 0) return Slice{0, static_cast<std::size_t>(block)};
+  if (slice.offset == 0 && slice.size == 0) return Slice{0, static_cast<std::size_t>(record.fields.slice_size)};
   if (slice.size == 0 || slice.offset > block || slice.size > block - slice.offset) {
     return Error(Errc::out_of_range, operation,
                  {.device = record.device, .needed = slice.offset + slice.size, .available = block});
@@ -47,57 +28,20 @@ TicketBytes ticket_for(const ExportRecord& record, Slice slice) noexcept {
   return encode_ticket(fields);
 }
 
-// One call of the runtime for at most 31 pids (R16).
+// One call of the runtime for at most 31 pids: what a key takes at once (R16) serves a handle as well.
 Result<void> admit_some(const Session& session, const ExportRecord& record, std::span<const BarePid> pids) noexcept {
-  std::array<std::int32_t, acl::max_import_pids_per_call> numbers{};
-  std::transform(pids.begin(), pids.end(), numbers.begin(), [](BarePid pid) { return pid.to_message(); });
+  std::array<std::int32_t, acl::max_import_pids_per_call> storage{};
+  std::transform(pids.begin(), pids.end(), storage.begin(), [](BarePid pid) { return pid.to_message(); });
+  const std::span<std::int32_t> numbers = std::span(storage).first(pids.size());
   const CurrentDevice current(*session.record, record.device);
-  acl::aclError code = current.code();
-  if (code == 0) code = session.record->table.aclrtIpcMemSetImportPid(record.key(), numbers.data(), pids.size());
-  if (code == 0) return {};
-  return refuse(session, record, Operation::admit, acl::Entry::aclrtIpcMemSetImportPid, code, numbers[0]);
+  if (current.code() != 0) {
+    return record.refuse(session, Operation::admit, acl::Entry::aclrtSetDevice, current.code(), numbers[0]);
+  }
+  return record.fields.mechanism == Mechanism::by_key ? admit_to_key(session, record, numbers)
+                                                      : admit_to_handle(session, record, numbers);
 }
 
 }  // namespace
-
-Result<ExportValue> open_key_export(const Device& device, void* address, std::size_t size, bool unrestricted) noexcept {
-  constexpr Operation operation = Operation::export_key;
-  if (address == nullptr || size == 0) return Error(Errc::closed, operation);  // memory that was moved from
-  const Session& session = device.session();
-  if (!session.alive()) return unusable(session, operation);
-  const RuntimeRecord& runtime = *session.record;
-  if (runtime.table.aclrtIpcMemGetExportKey == nullptr || runtime.table.aclrtIpcMemClose == nullptr) {
-    return lacking(operation, acl::Entry::aclrtIpcMemGetExportKey);
-  }
-  if (!unrestricted && runtime.table.aclrtIpcMemSetImportPid == nullptr) {
-    return lacking(operation, acl::Entry::aclrtIpcMemSetImportPid);
-  }
-  auto* const record = new ExportRecord;
-  record->device = device.number();
-  record->address = address;
-  TicketFields& fields = record->fields;
-  fields.mechanism = Mechanism::by_key;
-  fields.access = AccessMode::read_write;
-  fields.unrestricted = unrestricted;
-  fields.payload_size = acl::ipc_key_size;
-  fields.owner_device = driver_number(runtime, device.number());
-  fields.block_size = size;
-  fields.slice_size = size;
-  fields.nonce = new_nonce();
-  fields.exporter = own_identity();
-
-  const std::uint64_t flags = unrestricted ? acl::ipc_export::disable_pid_validation : acl::ipc_export::listed;
-  const CurrentDevice current(runtime, device.number());
-  acl::aclError code = current.code();
-  if (code == 0) {
-    code = runtime.table.aclrtIpcMemGetExportKey(address, size, reinterpret_cast<char*>(fields.payload.data()),
-                                                 acl::ipc_key_size, flags);
-  }
-  if (code == 0) return ExportValue{record};
-  const Error error = refuse(session, *record, operation, acl::Entry::aclrtIpcMemGetExportKey, code);
-  delete record;
-  return error;
-}
 
 Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice) noexcept {
   const Session& session = owned.session();
@@ -126,15 +70,12 @@ Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice) 
 
 void ExportPolicy::abandon(const Value& value) noexcept { delete value.record; }
 
-const void* ExportPolicy::identity(const Value& value) noexcept { return value.record->address; }
+const void* ExportPolicy::identity(const Value& value) noexcept { return value.record->identity; }
 
-// The record goes with the key. Where the runtime refuses, it stays: Exported then still has it, or parks its memory.
+// The record goes with the export. Where the runtime refuses, it stays: Exported then still has it, or parks its
+// memory.
 Result<void> ExportPolicy::close(const Session& session, const Value& value) noexcept {
-  const ExportRecord& record = *value.record;
-  const CurrentDevice current(*session.record, record.device);
-  acl::aclError code = current.code();
-  if (code == 0) code = session.record->table.aclrtIpcMemClose(record.key());
-  if (code != 0) return refuse(session, record, Operation::close_export, acl::Entry::aclrtIpcMemClose, code);
+  if (value.record->fields.mechanism == Mechanism::by_key) DEVSHARE_CHECK(close_key(session, *value.record));
   delete value.record;
   return {};
 }

@@ -89,11 +89,17 @@ std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
   return sum;
 }
 
-bool known(Mechanism mechanism) noexcept { return mechanism == Mechanism::by_key; }
+bool known(Mechanism mechanism) noexcept { return mechanism >= Mechanism::by_key && mechanism <= Mechanism::fabric; }
 bool known(AccessMode access) noexcept { return access == AccessMode::read_only || access == AccessMode::read_write; }
 
 std::size_t payload_size_of(Mechanism mechanism) noexcept {
-  return mechanism == Mechanism::by_key ? acl::ipc_key_size : 0;
+  switch (mechanism) {
+    case Mechanism::by_key: return acl::ipc_key_size;
+    case Mechanism::v1:
+    case Mechanism::v2: return sizeof(std::uint64_t);
+    case Mechanism::fabric: return sizeof(acl::aclrtMemFabricHandle);
+  }
+  return 0;
 }
 
 // What must hold of the numbers before anybody computes with them.

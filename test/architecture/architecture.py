@@ -27,10 +27,11 @@ PUBLIC_FLOOR = {
     "detail/attributes.hpp": 0, "detail/cause.hpp": 0,
     "instrument.hpp": 1,
     "address.hpp": 2, "device.hpp": 2, "diagnostic.hpp": 2, "error.hpp": 2, "explain.hpp": 2, "format.hpp": 2,
-    "host.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
+    "host.hpp": 2, "mechanism.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
     "detail/owned.hpp": 2, "detail/runtime_record.hpp": 2,
-    "copy.hpp": 3, "memory.hpp": 3, "peer.hpp": 3,
-    "exported.hpp": 4, "imported.hpp": 4, "mechanism.hpp": 4, "ticket.hpp": 4,
+    "copy.hpp": 3, "host_registration.hpp": 3, "mapping.hpp": 3, "memory.hpp": 3, "peer.hpp": 3, "physical.hpp": 3,
+    "rehouse.hpp": 3, "reservation.hpp": 3,
+    "choose.hpp": 4, "exported.hpp": 4, "imported.hpp": 4, "imported_handle.hpp": 4, "ticket.hpp": 4,
     "devshare.hpp": 9,
 }
 LIBRARY_FLOOR = {"host": 1, "vendor": 1, "core": 2, "dma": 3, "sharing": 4}

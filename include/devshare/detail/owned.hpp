@@ -11,6 +11,9 @@
 
 namespace devshare::detail {
 
+// Keeps for the life of the process what must not be freed (Runtime::parked), and reports it once.
+DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noexcept;
+
 // A value and the session it belongs to. Policy says how it ends:
 //
 //   struct Policy {
@@ -46,6 +49,9 @@ class Owned {
   bool holds() const noexcept { return session_.record != nullptr; }
   const Value& value() const noexcept { return value_; }
   const Session& session() const noexcept { return session_; }
+
+  // Of an object that holds one and goes on holding it.
+  void set_value(const Value& value) noexcept { value_ = value; }
 
   // Empties the object and returns what closing it returned; `unusable` when there is nothing to close any more.
   DEVSHARE_INLINE Result<void> close(Operation operation) noexcept {

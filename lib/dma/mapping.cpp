@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mapping: pieces of a range that the program owns, and their sleep.
+#include <devshare/mapping.hpp>
+
+#include "range.hpp"
+
+#include <devshare/diagnostic.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace devshare {
+namespace detail {
+namespace {
+
+// What the pieces were, first one first.
+std::vector<Backing> backing_of(const Range& range) {
+  std::vector<Backing> all;
+  all.reserve(range.pieces.size());
+  for (const Piece& piece : range.pieces) {
+    all.push_back({piece.handle->property, piece.handle->size, piece.handle->physical_size});
+  }
+  return all;
+}
+
+void drop_or_report(HandleRecord* handle) noexcept {
+  if (auto dropped = handle->drop(handle); !dropped) report({DiagnosticEvent::close_failed, dropped.error(), nullptr});
+}
+
+// Unmaps all pieces, last one first, and hands over their references. Refused, they are mapped again.
+Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) noexcept {
+  std::vector<HandleRecord*> handles;
+  handles.reserve(range.pieces.size());
+  while (!range.pieces.empty()) {
+    auto unmapped = unmap_last_piece(range, operation);
+    if (unmapped) {
+      handles.push_back(*unmapped);
+      continue;
+    }
+    for (auto handle = handles.rbegin(); handle != handles.rend(); ++handle) {
+      if (auto again = map_piece(range, *handle, operation); again) continue;
+      std::for_each(handle, handles.rend(), &drop_or_report);
+      break;
+    }
+    return unmapped.error();
+  }
+  return handles;
+}
+
+// New memory for every piece that went to sleep, or none.
+Result<void> map_anew(Range& range, Operation operation) noexcept {
+  for (const Backing& lost : range.released) {
+    auto allocated = allocate_handle(range.session, range.device, lost.size, lost.property, operation);
+    if (!allocated) return allocated.error();
+    if (auto mapped = map_piece(range, *allocated, operation); !mapped) {
+      drop_or_report(*allocated);
+      return mapped.error();
+    }
+  }
+  return {};
+}
+
+MappingValue value_of(Range& range) noexcept {
+  return {&range, range.address, range.mapped(), range.reserved, range.device};
+}
+
+}  // namespace
+
+void MappingPolicy::abandon(const Value& value) noexcept { abandon_range(value.range); }
+
+Result<void> MappingPolicy::close(const Session&, const Value& value) noexcept {
+  return end_range(value.range, Operation::unmap_memory);
+}
+
+}  // namespace detail
+
+Result<Mapping, Refused<PhysicalHandle>> Mapping::of(PhysicalHandle&& handle) noexcept {
+  constexpr Operation operation = Operation::map_memory;
+  const detail::Session session = handle.owned().session();
+  if (!session.alive()) {
+    return Refused<PhysicalHandle>(detail::unusable(session, operation), std::move(handle));
+  }
+  const std::int32_t device = handle.device().number();
+  auto reserved = detail::reserve_range(session, device, handle.physical_size(), operation);
+  if (!reserved) return Refused<PhysicalHandle>(reserved.error(), std::move(handle));
+  detail::Range* const range = *reserved;
+  if (auto mapped = detail::map_piece(*range, handle.owned().value().record, operation); !mapped) {
+    const Error error = mapped.error();
+    if (auto undone = detail::end_range(range, operation); !undone) {
+      detail::report({DiagnosticEvent::close_failed, undone.error(), nullptr});
+    }
+    return Refused<PhysicalHandle>(error, std::move(handle));
+  }
+  (void)std::move(handle).release();
+  return Mapping(session, detail::value_of(*range));
+}
+
+Result<Mapping, Refused<Unmapped>> AddressReservation::map(PhysicalHandle&& handle) && noexcept {
+  constexpr Operation operation = Operation::map_memory;
+  const auto refuse = [&](const Error& error) {
+    return Refused<Unmapped>(error, Unmapped{std::move(*this), std::move(handle)});
+  };
+  const detail::Session session = owned_.session();
+  if (!session.alive()) return refuse(detail::unusable(session, operation));
+  if (!handle.owned().session().alive()) return refuse(detail::unusable(handle.owned().session(), operation));
+  const detail::ReservationValue& value = owned_.value();
+  if (auto mapped = detail::map_piece(*value.range, handle.owned().value().record, operation); !mapped) {
+    return refuse(mapped.error());
+  }
+  (void)std::move(handle).release();
+  return Mapping(session, detail::value_of(*owned_.release().range));
+}
+
+Result<void, Refused<PhysicalHandle>> Mapping::extend(PhysicalHandle&& handle) & noexcept {
+  constexpr Operation operation = Operation::map_memory;
+  const auto refuse = [&](const Error& error) { return Refused<PhysicalHandle>(error, std::move(handle)); };
+  if (!owned_.session().alive()) return refuse(detail::unusable(owned_.session(), operation));
+  if (!handle.owned().session().alive()) return refuse(detail::unusable(handle.owned().session(), operation));
+  detail::Range& range = *owned_.value().range;
+  if (range.pieces.empty()) return refuse(Error(Errc::no_backing, operation, {.device = range.device}));
+  if (auto mapped = detail::map_piece(range, handle.owned().value().record, operation); !mapped) {
+    return refuse(mapped.error());
+  }
+  (void)std::move(handle).release();
+  owned_.set_value(detail::value_of(range));
+  return {};
+}
+
+Result<std::size_t> Mapping::release_backing() & noexcept {
+  constexpr Operation operation = Operation::release_backing;
+  if (!owned_.session().alive()) return detail::unusable(owned_.session(), operation);
+  detail::Range& range = *owned_.value().range;
+  if (range.pieces.empty()) return Error(Errc::no_backing, operation, {.device = range.device});
+  const detail::RuntimeRecord& runtime = *owned_.session().record;
+  const detail::CurrentDevice current(runtime, range.device);
+  const std::size_t bytes = range.end();
+  const std::size_t before = detail::free_bytes_of_current_device(runtime);
+  std::vector<detail::Backing> released = detail::backing_of(range);
+  auto unmapped = detail::unmap_all(range, operation);
+  owned_.set_value(detail::value_of(range));
+  if (!unmapped) return unmapped.error();
+  const auto handles = *std::move(unmapped);
+  range.released = std::move(released);
+  if (const std::optional<Error> refused = detail::drop_all(handles)) return *refused;
+  const std::size_t after = detail::free_bytes_of_current_device(runtime);
+  return after > before ? std::min(after - before, bytes) : 0;
+}
+
+Result<void> Mapping::restore() & noexcept {
+  constexpr Operation operation = Operation::restore_backing;
+  if (!owned_.session().alive()) return detail::unusable(owned_.session(), operation);
+  detail::Range& range = *owned_.value().range;
+  if (!range.pieces.empty()) return Error(Errc::invalid_argument, operation, {.device = range.device});
+  if (auto mapped = detail::map_anew(range, operation); !mapped) {
+    const Error error = mapped.error();
+    auto undone = detail::unmap_all(range, operation);
+    if (undone) {
+      for (detail::HandleRecord* const handle : *undone) detail::drop_or_report(handle);
+    } else {
+      detail::report({DiagnosticEvent::close_failed, undone.error(), range.address});
+    }
+    return error;
+  }
+  range.released.clear();
+  owned_.set_value(detail::value_of(range));
+  return {};
+}
+
+}  // namespace devshare

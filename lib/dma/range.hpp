@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reserved range of addresses and what is mapped in it: reserve, map, give access, unmap, release, free, in the one
+// right order and back from wherever a step is refused. One thread at a time.
+#pragma once
+
+#include "handle_record.hpp"
+
+#include <devshare/reservation.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace devshare::detail {
+
+struct Piece {
+  HandleRecord* handle = nullptr;  // one reference of it
+  std::size_t offset = 0;
+};
+
+// What a piece was, for the time it has no memory.
+struct Backing {
+  acl::aclrtPhysicalMemProp property;
+  std::size_t size = 0;
+  std::size_t physical_size = 0;
+};
+
+struct Range {
+  Session session;
+  std::int32_t device = -1;
+  std::byte* address = nullptr;
+  std::size_t reserved = 0;
+  std::vector<Piece> pieces;  // one behind the other, from the first byte on
+  std::vector<Backing> released;
+
+  std::size_t end() const noexcept;     // of the last piece, whole pages
+  std::size_t mapped() const noexcept;  // the same, by the size that was asked for
+};
+
+// Gives up one reference of each, whatever becomes of the others; the first refusal, if there was one.
+std::optional<Error> drop_all(const std::vector<HandleRecord*>& handles) noexcept;
+
+// A range with nothing in it.
+Result<Range*> reserve_range(const Session& session, std::int32_t device, std::size_t bytes,
+                             Operation operation) noexcept;
+
+// Maps a handle behind the last piece. The reference becomes the range's, or stays the caller's on a refusal, which
+// leaves the range as it was.
+Result<void> map_piece(Range& range, HandleRecord* handle, Operation operation) noexcept;
+
+// Unmaps the last piece and gives its reference to the caller.
+Result<HandleRecord*> unmap_last_piece(Range& range, Operation operation) noexcept;
+
+// Unmaps, releases, frees; the range is gone. Where a piece cannot be unmapped, all of it is parked.
+Result<void> end_range(Range* range, Operation operation) noexcept;
+
+// In a session that is over, or in a forked child.
+void abandon_range(Range* range) noexcept;
+
+}  // namespace devshare::detail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devshare/copy.hpp>
+#include <devshare/diagnostic.hpp>
+#include <devshare/rehouse.hpp>
+
+namespace devshare {
+namespace {
+
+Result<Mapping> copy_of(const Device& device, DeviceMemory& memory) noexcept {
+  DEVSHARE_TRY(handle, PhysicalHandle::allocate(device, memory.size()));
+  DEVSHARE_TRY(mapping, Mapping::of(std::move(handle)));
+  DEVSHARE_CHECK(copy_on_device(device, mapping.bytes(), memory.bytes()));
+  return mapping;
+}
+
+}  // namespace
+
+Result<Mapping, Refused<DeviceMemory>> rehouse(DeviceMemory&& memory) noexcept {
+  if (!memory.holds())
+    return Refused<DeviceMemory>(Error(Errc::closed, Operation::allocate_physical), std::move(memory));
+  auto made = copy_of(memory.device(), memory);
+  if (!made) return Refused<DeviceMemory>(made.error(), std::move(memory));
+  if (auto freed = std::move(memory).close(); !freed) {
+    detail::report({DiagnosticEvent::close_failed, freed.error(), nullptr});
+  }
+  return *std::move(made);
+}
+
+}  // namespace devshare

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <devshare/choose.hpp>
+#include <devshare/peer.hpp>
+
+namespace devshare {
+namespace {
+
+// Exports the least memory there is by K and gives it back: what a product refuses, it refuses here (R35).
+template <class K>
+std::optional<Error> try_export(const Device& device) noexcept {
+  auto memory = allocate_for<K>(device, 1);
+  if (!memory) return memory.error();
+  auto exported = export_for<K>(*std::move(memory));
+  if (!exported) return exported.error().error();
+  auto closed = (*std::move(exported)).close();
+  if (!closed) return closed.error().error();
+  if (auto ended = (*std::move(closed)).close(); !ended) return ended.error();
+  return std::nullopt;
+}
+
+std::optional<Error> unreachable(const Device& device, const Device& peer) noexcept {
+  if (device == peer) return std::nullopt;
+  for (const auto& [from, to] : {std::pair{&device, &peer}, std::pair{&peer, &device}}) {
+    const auto reaches = can_access_peer(*from, *to);
+    if (!reaches) return reaches.error();
+    if (!*reaches) {
+      return Error(Errc::peer_access_impossible, Operation::can_access_peer,
+                   {.device = from->number(), .peer_device = to->number()});
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Mechanisms importable(const Device& device) noexcept {
+  const acl::Table& table = device.session().record->table;
+  Mechanisms all;
+  if (table.aclrtIpcMemImportByKey != nullptr && table.aclrtIpcMemClose != nullptr) all.add(Mechanism::by_key);
+  const bool maps = table.aclrtReserveMemAddress != nullptr && table.aclrtMapMem != nullptr &&
+                    table.aclrtMemSetAccess != nullptr && table.aclrtUnmapMem != nullptr &&
+                    table.aclrtReleaseMemAddress != nullptr && table.aclrtFreePhysical != nullptr;
+  if (maps && table.aclrtMemImportFromShareableHandle != nullptr) all.add(Mechanism::v1);
+  if (maps && table.aclrtMemImportFromShareableHandleV2 != nullptr) {
+    all.add(Mechanism::v2);
+    all.add(Mechanism::fabric);
+  }
+  return all;
+}
+
+Result<Probe> probe(const Device& device, const Device& peer) noexcept {
+  if (!device.session().alive()) return detail::unusable(device.session(), Operation::query_device);
+  if (!peer.session().alive()) return detail::unusable(peer.session(), Operation::query_device);
+  Probe found;
+  const std::optional<Error> apart = unreachable(device, peer);
+  const auto judge = [&]<class K>(K) {
+    const std::optional<Error> why = apart ? apart : try_export<K>(device);
+    if (why) found.refuse(K::mechanism, *why);
+  };
+  for (const Mechanism each : all_mechanisms) with_mechanism(each, judge);
+  return found;
+}
+
+Result<Mechanism> choose(Mechanisms works_here, Prefer prefer, Mechanisms importer_can) noexcept {
+  if (const auto best = prefer.first_of(works_here & importer_can)) return *best;
+  return Error(Errc::mechanism_mismatch, Operation::none);
+}
+
+}  // namespace devshare

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Imports by handle: import, reserve, map, set access. All four happen or none (B007).
+#include "import_record.hpp"
+#include "imported_handles.hpp"
+
+#include <devshare/diagnostic.hpp>
+#include <devshare/imported_handle.hpp>
+
+#include <utility>
+
+namespace devshare {
+namespace detail {
+namespace {
+
+// What has no one left to return its error to.
+void report_undone(const Result<void>& undone, const void* object) noexcept {
+  if (!undone) report({DiagnosticEvent::close_failed, undone.error(), object});
+}
+
+}  // namespace
+
+Result<void> open_by_handle(ImportRecord& record) noexcept {
+  constexpr Operation operation = Operation::import_handle;
+  DEVSHARE_TRY(handle, import_handle(record.fields, device_of(record.session, record.device)));
+  auto reserved = reserve_range(record.session, record.device, handle->physical_size, operation);
+  if (!reserved) {
+    report_undone(handle->drop(handle), nullptr);
+    return reserved.error();
+  }
+  Range* const range = *reserved;
+  if (auto mapped = map_piece(*range, handle, operation); !mapped) {
+    report_undone(end_range(range, operation), nullptr);
+    report_undone(handle->drop(handle), nullptr);
+    return mapped.error();
+  }
+  record.range = range;
+  record.address = range->address;
+  return {};
+}
+
+Result<void> close_by_handle(ImportRecord& record) noexcept {
+  return end_range(std::exchange(record.range, nullptr), Operation::close_import);
+}
+
+Result<void, Refused<ImportedHandle>> extend_import(Owned<ImportPolicy>& import, ImportedHandle&& handle) noexcept {
+  constexpr Operation operation = Operation::map_memory;
+  const auto refuse = [&](const Error& error) { return Refused<ImportedHandle>(error, std::move(handle)); };
+  if (!import.session().alive()) return refuse(unusable(import.session(), operation));
+  if (!handle.owned().session().alive()) return refuse(unusable(handle.owned().session(), operation));
+  ImportValue value = import.value();
+  if (!value.record->piecewise) return refuse(Error(Errc::invalid_argument, operation, {.device = value.device}));
+  Range& range = *value.record->range;
+  if (auto mapped = map_piece(range, handle.owned().value().record, operation); !mapped) return refuse(mapped.error());
+  (void)std::move(handle).release();
+  value.size = range.mapped();
+  import.set_value(value);
+  return {};
+}
+
+}  // namespace detail
+
+Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const Device& device) noexcept {
+  DEVSHARE_TRY(value, detail::open_imported_handle(ticket, device));
+  return ImportedHandle(device.session(), value);
+}
+
+Result<ImportedMapping, Refused<UnmappedImport>> AddressReservation::map(ImportedHandle&& handle) && noexcept {
+  constexpr Operation operation = Operation::map_memory;
+  const auto refuse = [&](const Error& error) {
+    return Refused<UnmappedImport>(error, UnmappedImport{std::move(*this), std::move(handle)});
+  };
+  const detail::Session session = owned_.session();
+  if (!session.alive()) return refuse(detail::unusable(session, operation));
+  if (!handle.owned().session().alive()) return refuse(detail::unusable(handle.owned().session(), operation));
+  detail::Range& range = *owned_.value().range;
+  detail::HandleRecord* const mapped_handle = handle.owned().value().record;
+  if (auto mapped = detail::map_piece(range, mapped_handle, operation); !mapped) return refuse(mapped.error());
+  (void)std::move(handle).release();
+  (void)owned_.release();
+  auto* const record = new detail::ImportRecord;
+  record->session = session;
+  record->fields = detail::fields_of_imported(*mapped_handle);
+  record->device = range.device;
+  record->state = detail::SharedOpen::State::open;
+  record->references = 1;
+  record->address = range.address;
+  record->range = &range;
+  record->piecewise = true;
+  return ImportedMapping(session,
+                         {.record = record,
+                          .address = range.address,
+                          .size = range.mapped(),
+                          .device = range.device,
+                          .mechanism = record->fields.mechanism},
+                         PeerAccess());
+}
+
+}  // namespace devshare

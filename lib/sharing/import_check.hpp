@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be said of a ticket before the runtime is asked, and how a refused import is put into words.
+#pragma once
+
+#include <devshare/imported.hpp>
+
+namespace devshare::detail {
+
+// Whether `device` may import what the ticket names, as far as this process can tell.
+Result<void> check_ticket(const TicketFields& fields, const Device& device, const PeerAccess* grant, AccessMode access,
+                          Operation operation) noexcept;
+
+// Whether a ticket may share an import that is open: of the same export, on the same device (R25, R27).
+Result<void> may_share(const TicketFields& open, std::int32_t open_on, const TicketFields& fields, const Device& device,
+                       Operation operation) noexcept;
+
+Error refuse_import(const Session& session, const TicketFields& fields, std::int32_t device, Operation operation,
+                    acl::Entry entry, acl::aclError code) noexcept;
+
+// Installs the listener that forgets imports with their session; before the first of them.
+void listen_for_imports() noexcept;
+
+inline Operation import_operation(Mechanism mechanism) noexcept {
+  return mechanism == Mechanism::by_key ? Operation::import_key : Operation::import_handle;
+}
+
+}  // namespace devshare::detail

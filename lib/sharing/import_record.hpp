@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One open import: by key an address of the runtime, by handle a range that devshare reserved and mapped.
+#pragma once
+
+#include "../dma/range.hpp"
+#include "shared_opens.hpp"
+
+#include <devshare/imported.hpp>
+
+namespace devshare::detail {
+
+struct ImportRecord final : SharedOpen {
+  Session session;
+  TicketFields fields;
+  std::int32_t device = -1;
+  bool cross_device = false;  // by key, from another device: R42 holds
+  void* address = nullptr;
+  Range* range = nullptr;  // by handle
+  bool piecewise = false;  // made by AddressReservation::map: in no table, held by one object
+
+  ~ImportRecord() {
+    if (range != nullptr) abandon_range(range);  // its session is over
+  }
+};
+
+// The calls of each mechanism. The record's device need not be current.
+Result<void> open_by_key(ImportRecord& record, bool enable_peer_access) noexcept;
+Result<void> close_by_key(ImportRecord& record) noexcept;
+Result<void> open_by_handle(ImportRecord& record) noexcept;
+Result<void> close_by_handle(ImportRecord& record) noexcept;
+
+}  // namespace devshare::detail

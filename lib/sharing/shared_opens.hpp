@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several objects of a process hold together, opened in the runtime once and closed with the last of them.
+//
+// Who comes first opens, without a lock; whoever comes meanwhile waits for its result, whatever it is (B076). While the
+// last one closes, newcomers wait too, so that nobody meets a thing that is half gone.
+#pragma once
+
+#include "../core/locks.hpp"
+
+#include <devshare/result.hpp>
+#include <devshare/ticket.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <string>
+#include <unordered_map>
+
+namespace devshare::detail {
+
+// A ticket's name of the memory: the mechanism and its payload.
+inline std::string name_of_memory(const TicketFields& fields) {
+  std::string name(1, static_cast<char>(fields.mechanism));
+  name.append(reinterpret_cast<const char*>(fields.payload.data()), fields.payload_size);
+  return name;
+}
+
+// The base of a record in a table of SharedOpens. Everything here is guarded by Lock::imports.
+struct SharedOpen {
+  enum class State : std::uint8_t { opening, open, closing, failed };
+
+  std::string name;
+  State state = State::opening;
+  std::uint32_t references = 0;                 // objects, and threads that wait for the first of them
+  Error error{Errc::refused, Operation::none};  // why it failed, for those who waited
+};
+
+// Immortal; one for each kind of record.
+template <class Record>
+class SharedOpens {
+ public:
+  using State = SharedOpen::State;
+
+  // The record of this name with one more reference. `admits(record)` says whether an open one may be shared;
+  // `make()` gives a new record, and `open(record)`, called without a lock, opens it.
+  template <class Admits, class Make, class Open>
+  Result<Record*> acquire(const std::string& name, Admits admits, Make make, Open open) {
+    Record* record = nullptr;
+    {
+      std::unique_lock lock(mutex_of(Lock::imports));
+      for (;;) {
+        const auto found = records_.find(name);
+        if (found == records_.end()) break;
+        record = found->second;
+        DEVSHARE_CHECK(admits(*record));
+        ++record->references;
+        if (record->state == State::open) return record;
+        const State waited_for = record->state;
+        changed_.wait(lock, [&] { return record->state != waited_for; });
+        if (record->state == State::open) return record;
+        const Error error = record->error;
+        drop_reference(record);
+        if (waited_for == State::opening) return error;
+      }
+      record = make();
+      record->name = name;
+      record->references = 1;
+      records_.emplace(name, record);
+    }
+    const Result<void> opened = open(*record);
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    if (opened) {
+      record->state = State::open;
+      changed_.notify_all();
+      return record;
+    }
+    const Error error = opened.error();
+    fail(*record, error);
+    drop_reference(record);
+    return error;
+  }
+
+  // Gives one reference up. With the last one `close(record)` is called, without a lock, and the record is gone.
+  template <class Close>
+  Result<void> release(Record* record, Close close) {
+    {
+      const std::lock_guard lock(mutex_of(Lock::imports));
+      if (--record->references != 0) return {};
+      record->state = State::closing;
+      record->references = 1;
+    }
+    const Result<void> closed = close(*record);
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    fail(*record, record->error);
+    drop_reference(record);
+    return closed;
+  }
+
+  // One more reference of a record that the caller has one of.
+  void share(Record* record) {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    ++record->references;
+  }
+
+  // In a session that is over, or in a forked child.
+  void abandon(Record* record) {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    drop_reference(record);
+  }
+
+  // The records of a session that is over are forgotten; their objects are inert and still have them. Lock::imports is
+  // held by the caller, here and below.
+  void forget_all() noexcept { records_.clear(); }
+
+  // In a forked child, where the threads that waited do not exist.
+  void forked() noexcept {
+    records_.clear();
+    new (&changed_) std::condition_variable;
+  }
+
+  template <class Visit>
+  void for_each_open(Visit visit) const {
+    for (const auto& [name, record] : records_) {
+      if (record->state == State::open) visit(*record);
+    }
+  }
+
+ private:
+  // Takes a record out of the table, unless it was forgotten and another has its place.
+  void fail(Record& record, const Error& error) {
+    record.state = State::failed;
+    record.error = error;
+    const auto found = records_.find(record.name);
+    if (found != records_.end() && found->second == &record) records_.erase(found);
+    changed_.notify_all();
+  }
+
+  static void drop_reference(Record* record) {
+    if (--record->references == 0) delete record;
+  }
+
+  std::unordered_map<std::string, Record*> records_;
+  std::condition_variable changed_;
+};
+
+}  // namespace devshare::detail
