@@ -55,6 +55,12 @@ Errc kind_of(Reason reason) noexcept {
     case Reason::already_imported: return Errc::already_imported;
     case Reason::wrong_token_kind: return Errc::invalid_argument;
     case Reason::other_server: return Errc::stale_token;
+    case Reason::unknown_handle: return Errc::invalid_argument;
+    case Reason::mapped_memory: return Errc::not_exportable;
+    case Reason::not_reserved:
+    case Reason::already_mapped:
+    case Reason::mixed_memory: return Errc::invalid_argument;
+    case Reason::no_access: return Errc::refused;
   }
   return Errc::refused;
 }

@@ -162,6 +162,12 @@ std::string_view name_of(Error::Reason reason) noexcept {
     case Reason::already_imported: return "already_imported";
     case Reason::wrong_token_kind: return "wrong_token_kind";
     case Reason::other_server: return "other_server";
+    case Reason::unknown_handle: return "unknown_handle";
+    case Reason::mapped_memory: return "mapped_memory";
+    case Reason::not_reserved: return "not_reserved";
+    case Reason::already_mapped: return "already_mapped";
+    case Reason::mixed_memory: return "mixed_memory";
+    case Reason::no_access: return "no_access";
   }
   return "unknown";
 }

@@ -53,9 +53,15 @@ enum class Reason : std::uint16_t {
   already_imported,       // R27: this process has the token imported already
   wrong_token_kind,       // R31: the token belongs to the calls of another kind
   other_server,           // the key or token is of another server: available = its number
+  unknown_handle,         // R40: no live handle of this process
+  mapped_memory,          // R12: memory mapped from a physical handle, which is shared by its handle and freed by it
+  not_reserved,           // the range is not inside one address reservation, or nothing is mapped where it starts
+  already_mapped,         // something is mapped there, or registered
+  mixed_memory,           // R29: the reservation holds memory of another device or of another origin
+  no_access,              // mapped without access, and aclrtMemSetAccess has not been called
 };
 
-inline constexpr Reason last_reason = Reason::other_server;
+inline constexpr Reason last_reason = Reason::no_access;
 
 // 40 bytes, plain. Fields that a reason does not use are zero.
 struct Cause {
