@@ -10,6 +10,7 @@
 #include "fork.hpp"
 #include "host_memory.hpp"
 #include "ledger.hpp"
+#include "mapping_limit.hpp"
 #include "per_process.hpp"
 #include "window.hpp"
 
@@ -17,7 +18,6 @@
 #include <linux/futex.h>
 
 #include <cerrno>
-#include <fstream>
 #include <mutex>
 #include <utility>
 
@@ -43,8 +43,15 @@ constinit std::atomic<const BlockPool*> named_pool{nullptr};
 
 constinit std::atomic<std::uint64_t> next_id{1};
 
-WindowPart part_of(const Block& block) {
-  return block.origin == Origin::allocated ? WindowPart::allocations : WindowPart::imports;
+bool has_own_addresses(const Block& block) {
+  return block.origin == Origin::allocated || block.origin == Origin::imported;
+}
+
+acl::aclError refuse_addresses(const State& all, WindowPart part, std::uint64_t bytes) {
+  const std::uint64_t largest = all.room.largest_free(part);
+  return refuse(
+      acl::code::rt_memory_allocation, {.reason = Reason::address_space, .needed = bytes, .available = largest},
+      fmt::format("the device window has no {} bytes in a row left, the longest free range has {}", bytes, largest));
 }
 
 // A record with an address, not yet published; null after a refusal.
@@ -55,17 +62,15 @@ Block* take_record(Origin origin, std::uint64_t backed, std::uint64_t page_size)
   const std::uintptr_t base = all.room.take(part, backed, page_size);
   Block* const block = base != 0 ? all.pool.take() : nullptr;
   if (block == nullptr) {
-    if (base != 0) all.room.give_back(part, base, backed);
-    const std::uint64_t largest = all.room.largest_free(part);
-    (void)refuse(
-        acl::code::rt_memory_allocation, {.reason = Reason::address_space, .needed = backed, .available = largest},
-        fmt::format("the device window has no {} bytes in a row left, the longest free range has {}", backed, largest));
+    if (base != 0) all.room.give_back(base, backed);
+    (void)refuse_addresses(all, part, backed);
     return nullptr;
   }
   block->base = base;
   block->backed = backed;
   block->page_size = page_size;
   block->origin = origin;
+  block->accessible.store(true, std::memory_order_relaxed);
   block->id = next_id.fetch_add(1, std::memory_order_relaxed);
   return block;
 }
@@ -90,9 +95,11 @@ void dismantle(Block& block) {
   }
   if (block.origin == Origin::imported) forget_cold_import(block);
   close_block_bytes(block);
+  block.memory.reset();
+  block.alias = nullptr;
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
-  all.room.give_back(part_of(block), block.base, block.backed);
+  if (has_own_addresses(block)) all.room.give_back(block.base, block.backed);
   all.pool.give_back(block);
 }
 
@@ -113,16 +120,6 @@ void end_import(Block& block) {
 
 acl::aclError not_an_allocation(const void* address, Reason reason, std::string_view what) {
   return refuse(acl::code::rt_param_invalid, reason, fmt::format("{} {}", address, what));
-}
-
-acl::aclError refuse_mapping(std::uint64_t bytes, int error) {
-  std::uint64_t limit = 0;
-  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
-  return refuse(acl::code::rt_memory_allocation,
-                {.reason = Reason::mapping_limit, .system_errno = error, .needed = bytes, .available = limit},
-                fmt::format("the kernel gives no mapping of {} bytes; a process may have {} mappings "
-                            "(vm.max_map_count) and RLIMIT_AS bytes of them",
-                            bytes, limit));
 }
 
 }  // namespace
@@ -169,6 +166,9 @@ bool PinnedBlock::read_only() const noexcept { return block_->read_only; }
 bool PinnedBlock::p2p() const noexcept { return block_->p2p; }
 bool PinnedBlock::sealed() const noexcept { return block_->sealed; }
 std::uint64_t PinnedBlock::id() const noexcept { return block_->id; }
+const std::shared_ptr<const PhysicalMemory>& PinnedBlock::memory() const noexcept { return block_->memory; }
+const AliasRange* PinnedBlock::alias() const noexcept { return block_->alias; }
+bool PinnedBlock::accessible() const noexcept { return block_->accessible.load(std::memory_order_acquire); }
 bool PinnedBlock::exporter_gone() const noexcept { return block_->watch.gone(); }
 
 int PinnedBlock::descriptor() const noexcept {
@@ -178,6 +178,11 @@ int PinnedBlock::descriptor() const noexcept {
 std::byte* PinnedBlock::view() const {
   if (block_->watch.gone()) {
     (void)refuse(acl::code::rt_drv_internal, Reason::exporter_gone, "the exporter has no longer this memory");
+    return nullptr;
+  }
+  if (!accessible()) {
+    (void)refuse(acl::code::rt_drv_internal, Reason::no_access,
+                 "this memory was mapped without access: aclrtMemSetAccess gives it");
     return nullptr;
   }
   std::byte* const view = map_block(*block_);
@@ -224,6 +229,15 @@ acl::aclError free_block(void* address) {
       return not_an_allocation(address, Reason::imported_memory,
                                "was imported: it ends with aclrtIpcMemClose of its key, not with aclrtFree (R23)");
     }
+    if (pinned.origin() == Origin::mapped) {
+      return not_an_allocation(address, Reason::mapped_memory,
+                               "is mapped from a physical handle: it ends with aclrtUnmapMem, its addresses with "
+                               "aclrtReleaseMemAddress and its memory with aclrtFreePhysical, not with aclrtFree");
+    }
+    if (pinned.origin() == Origin::registered) {
+      return not_an_allocation(address, Reason::not_device_memory,
+                               "is the device's address of registered host memory: aclrtHostUnregister ends it");
+    }
     if (pinned.base() != at) {
       return not_an_allocation(address, Reason::not_block_start,
                                fmt::format("lies {} bytes inside the allocation at {:#x}: free that one",
@@ -256,6 +270,74 @@ acl::aclError adopt_import(ImportedBytes&& bytes, void** address) {
   return 0;
 }
 
+std::uintptr_t take_addresses(WindowPart part, std::uint64_t bytes, std::uint64_t alignment) {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  const std::uintptr_t base = all.room.take(part, bytes, alignment);
+  if (base == 0) (void)refuse_addresses(all, part, bytes);
+  return base;
+}
+
+std::uintptr_t take_addresses_at(std::uintptr_t address, std::uint64_t bytes) {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  if (all.room.take_at(address, bytes)) return address;
+  (void)refuse(acl::code::rt_memory_allocation, {.reason = Reason::address_space, .needed = bytes},
+               fmt::format("{} bytes at {:#x} are not free in the device window", bytes, address));
+  return 0;
+}
+
+void give_back_addresses(std::uintptr_t address, std::uint64_t bytes) {
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  all.room.give_back(address, bytes);
+}
+
+acl::aclError place_block(PlacedBlock&& placed) {
+  Block* block = nullptr;
+  {
+    State& all = state.get();
+    const std::lock_guard lock(all.mutex);
+    block = all.pool.take();
+  }
+  if (block == nullptr) {
+    return refuse(acl::code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = ENOMEM},
+                  "the machine has no memory left for another mapping");
+  }
+  block->base = placed.address;
+  block->size = placed.size;
+  block->backed = placed.backed;
+  block->page_size = placed.page_size;
+  block->origin = placed.origin;
+  block->id = next_id.fetch_add(1, std::memory_order_relaxed);
+  block->device = placed.device;
+  block->local_device = placed.local_device;
+  block->read_only = placed.read_only;
+  block->p2p = placed.p2p;
+  block->sealed = placed.sealed;
+  block->watch = {};
+  block->memory = std::move(placed.memory);
+  block->alias = placed.alias;
+  block->accessible.store(placed.accessible, std::memory_order_relaxed);
+  block->shown = placed.shown;
+  lend_block_bytes(*block, placed.descriptor, placed.view);
+  publish(*block);
+  return 0;
+}
+
+Removed remove_block(std::uintptr_t address, Origin origin) {
+  Block* block = nullptr;
+  {
+    const PinnedBlock pinned(reinterpret_cast<const void*>(address));
+    if (!pinned || pinned.origin() != origin || pinned.base() != address) return Removed::no_such_block;
+    block = pinned.record();
+    if (!block->retire_unless_used()) return Removed::in_use;
+    set_window_words(block->base, block->backed, 0);
+  }
+  dismantle(*block);
+  return Removed::yes;
+}
+
 void release_import(void* address) {
   Block* block = nullptr;
   {
@@ -272,6 +354,7 @@ acl::aclError blocks_start() {
                   "no address range for device memory can be reserved in this process: RLIMIT_AS is too small, or "
                   "something else lies at all places that the host runtime knows");
   }
+  shut_inherited_window();
   named_pool.store(&state.get().pool, std::memory_order_release);
   set_cold_import_bound();
   return 0;
@@ -282,7 +365,7 @@ void blocks_shut_down() {
     if (!retire(block)) return;
     if (block.origin == Origin::allocated) {
       end_allocation(block);
-    } else {
+    } else if (block.origin == Origin::imported) {
       end_import(block);
     }
   });

@@ -13,10 +13,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace devshare::host {
 
-enum class Origin : std::uint8_t { allocated, imported };
+enum class Origin : std::uint8_t {
+  allocated,   // aclrtMalloc
+  imported,    // by key
+  mapped,      // a piece of an address reservation, the bytes a physical memory's
+  registered,  // the host's memory under an address for the device
+};
 
 // Where an imported block looks to see whether its exporter still has the memory: a slot of the exporter's control
 // page that holds `expected` while it has, and the exporter's death word, whose owner-died bit the kernel sets.
@@ -30,6 +36,8 @@ struct ExporterWatch {
 };
 
 struct Block;  // defined in block_record.hpp, for block.cpp and copy.cpp only
+struct PhysicalMemory;
+class AliasRange;
 
 // A block that cannot go away while this object lives. Empty when the address names no live block.
 class PinnedBlock {
@@ -54,6 +62,12 @@ class PinnedBlock {
   std::uint64_t id() const noexcept;  // unique in this process, never reused
   int descriptor() const noexcept;    // -1 for a mapped import
   bool exporter_gone() const noexcept;
+
+  // Of a mapped piece. The memory is null and the reservation's view is null for everything else.
+  const std::shared_ptr<const PhysicalMemory>& memory() const noexcept;
+  const AliasRange* alias() const noexcept;  // the same for all pieces of a reservation, and for no others
+  bool accessible() const noexcept;          // false after aclrtMemMapNoAccess, until aclrtMemSetAccess
+  bool in_host_memory() const noexcept { return device() < 0; }
 
   // The private view of the whole block, made now if there is none (a kernel launch or devshare/host.hpp asks).
   // Null with a refusal recorded when it cannot be mapped or the exporter is gone.

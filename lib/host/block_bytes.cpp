@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block_bytes.hpp"
 
+#include "alias.hpp"
 #include "per_process.hpp"
 
 #include <sys/mman.h>
@@ -52,10 +53,27 @@ bool use_descriptor(Block& block) noexcept {
 // True when this was the last user, and so the descriptor is closed now.
 bool drop_descriptor(Block& block) noexcept {
   const int descriptor = block.descriptor;  // before the drop: afterwards the record may be another block's
-  if (block.descriptor_users.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  const bool lent = block.descriptor_lent;
+  if (block.descriptor_users.fetch_sub(1, std::memory_order_acq_rel) != 1 || lent) return false;
   ::close(descriptor);
   state.get().descriptors.fetch_sub(1, std::memory_order_relaxed);
   return true;
+}
+
+// In the view of its reservation, or wherever the kernel likes. MAP_FAILED with errno set.
+void* map_file(Block& block, std::uint64_t before, bool writable) {
+  if (block.alias != nullptr) {
+    std::byte* const shown = block.alias->show(block.base, block.backed, block.descriptor, writable);
+    return shown != nullptr ? shown : MAP_FAILED;
+  }
+  return ::mmap(nullptr, before + block.backed, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                block.descriptor, static_cast<off_t>(block.file_offset - before));
+}
+
+void unmap_file(Block& block, std::byte* view) {
+  if (block.alias != nullptr) return block.alias->hide(block.base, block.backed);
+  const std::uint64_t before = bytes_before(block);
+  ::munmap(view - before, before + block.backed);
 }
 
 // Maps the block; `closed` tells whether that closed its descriptor.
@@ -65,8 +83,7 @@ std::byte* map_and_tell(Block& block, bool* closed) {
   if (!use_descriptor(block)) return block.view.load(std::memory_order_acquire);  // mapped meanwhile
   const bool writable = !(block.read_only && block.origin == Origin::imported);
   const std::uint64_t before = bytes_before(block);
-  void* const mapped = ::mmap(nullptr, before + block.backed, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-                              block.descriptor, static_cast<off_t>(block.file_offset - before));
+  void* const mapped = map_file(block, before, writable);
   if (mapped == MAP_FAILED) {
     const int error = errno;
     drop_descriptor(block);
@@ -76,7 +93,7 @@ std::byte* map_and_tell(Block& block, bool* closed) {
   std::byte* current = nullptr;
   auto* const view = static_cast<std::byte*>(mapped) + before;
   if (!block.view.compare_exchange_strong(current, view, std::memory_order_acq_rel)) {
-    ::munmap(mapped, before + block.backed);
+    if (view != current) unmap_file(block, view);
     drop_descriptor(block);
     return current;
   }
@@ -84,6 +101,16 @@ std::byte* map_and_tell(Block& block, bool* closed) {
   drop_descriptor(block);
   if (block.origin == Origin::imported) *closed = drop_descriptor(block);  // being open was a use of its own
   return view;
+}
+
+void set_bytes(Block& block, int descriptor, std::byte* view) noexcept {
+  block.descriptor = descriptor;
+  block.descriptor_lent = false;
+  block.view_lent = false;
+  block.descriptor_users.store(descriptor >= 0 ? 1 : 0, std::memory_order_release);
+  block.view.store(view, std::memory_order_relaxed);
+  block.copied.store(0, std::memory_order_relaxed);
+  block.last_use.store(use_clock.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 // What one copy goes through: the view, or the descriptor, which then stays open for the life of this object.
@@ -229,13 +256,16 @@ std::byte* map_block(Block& block) {
 }
 
 void open_block_bytes(Block& block, UniqueFd descriptor, std::uint64_t file_offset) noexcept {
-  block.descriptor = descriptor.release();
+  set_bytes(block, descriptor.release(), nullptr);
   block.file_offset = file_offset;
-  block.descriptor_users.store(1, std::memory_order_release);
-  block.view.store(nullptr, std::memory_order_relaxed);
-  block.copied.store(0, std::memory_order_relaxed);
-  block.last_use.store(use_clock.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
   state.get().descriptors.fetch_add(1, std::memory_order_relaxed);
+}
+
+void lend_block_bytes(Block& block, int descriptor, std::byte* view) noexcept {
+  set_bytes(block, descriptor, view);
+  block.file_offset = 0;
+  block.descriptor_lent = true;
+  block.view_lent = view != nullptr;
 }
 
 void admit_cold_import(Block& block) {
@@ -282,9 +312,9 @@ bool release_cold_descriptor() {
 }
 
 void close_block_bytes(Block& block) {
-  if (std::byte* const view = block.view.exchange(nullptr, std::memory_order_acq_rel)) {
-    const std::uint64_t before = bytes_before(block);
-    ::munmap(view - before, before + block.backed);
+  std::byte* const view = block.view.exchange(nullptr, std::memory_order_acq_rel);
+  if (view != nullptr && !block.view_lent) {
+    unmap_file(block, view);
     state.get().views.fetch_sub(1, std::memory_order_relaxed);
   }
   if (block.descriptor_users.load(std::memory_order_acquire) != 0) drop_descriptor(block);

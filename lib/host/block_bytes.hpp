@@ -30,6 +30,10 @@ std::byte* map_block(Block& block);
 // Gives a block that is not published yet its bytes: `descriptor` from `file_offset` on.
 void open_block_bytes(Block& block, UniqueFd descriptor, std::uint64_t file_offset) noexcept;
 
+// Likewise for bytes that belong to somebody else, who outlives the block: a descriptor (-1: none), and a view if they
+// are at an address already.
+void lend_block_bytes(Block& block, int descriptor, std::byte* view) noexcept;
+
 // An import enters the set of cold ones when it is published, and leaves it when it is mapped or ends. The set is
 // bounded: past the bound the one not copied from for longest is mapped, so that descriptors stay few (B051).
 void admit_cold_import(Block& block);

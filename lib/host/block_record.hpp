@@ -27,6 +27,10 @@ struct Block {
   bool p2p = false;
   bool sealed = true;
   ExporterWatch watch;
+  std::shared_ptr<const PhysicalMemory> memory;  // of a mapped piece
+  AliasRange* alias = nullptr;                   // of its reservation, where it is shown
+  std::atomic<bool> accessible{true};
+  bool shown = false;  // the host may touch it at `base`; guarded by the mutex of the reservations
 
   // Its life: the live bit and the pins. A dying block takes no new pins; whoever ends it waits for the old ones.
   static constexpr std::uint64_t live_bit = std::uint64_t{1} << 63;
@@ -35,6 +39,8 @@ struct Block {
   // Its bytes: cold (descriptor only), mapped (view). A mapped import has no descriptor. The count of users lets a
   // descriptor be closed under copies that are in a system call on it: one for being open, one for each such copy.
   int descriptor = -1;
+  bool descriptor_lent = false;  // another's: not closed, not counted
+  bool view_lent = false;        // likewise
   std::atomic<std::uint32_t> descriptor_users{0};
   std::atomic<std::byte*> view{nullptr};
   std::atomic<std::uint64_t> copied{0};    // bytes copied while cold
@@ -50,6 +56,12 @@ struct Block {
   void unpin() noexcept {
     if (life.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]]
       life.notify_all();
+  }
+
+  // Ends its life if the caller's pin is the only one; the pin stays.
+  bool retire_unless_used() noexcept {
+    std::uint64_t alone = live_bit | 1;
+    return life.compare_exchange_strong(alone, 1, std::memory_order_acq_rel);
   }
 
   bool contains(std::uintptr_t address) const noexcept { return address - base < std::max(size, backed); }

@@ -78,6 +78,14 @@ acl::aclError check_exportable(const PinnedBlock& pinned, std::uintptr_t address
     return refuse(code::rt_drv_internal, Reason::imported_memory,
                   "devPtr was imported: only the process that allocated memory can export it (R12)");
   }
+  if (pinned.origin() == Origin::mapped) {
+    return refuse(code::rt_drv_internal, Reason::mapped_memory,
+                  "devPtr is mapped from a physical handle: such memory has no key, share its handle (R12)");
+  }
+  if (pinned.origin() == Origin::registered) {
+    return refuse(code::rt_drv_internal, Reason::not_device_memory,
+                  "devPtr is the device's address of registered host memory, which has no key (R10)");
+  }
   const std::uint64_t offset = address - pinned.base();
   if (offset != 0 && !(now.interior_export_allowed && offset % pinned.page_size() == 0)) {
     return refuse(code::rt_drv_internal, Reason::not_block_start,

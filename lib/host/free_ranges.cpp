@@ -32,6 +32,22 @@ std::optional<std::uint32_t> FreeRanges::take(std::uint32_t count, std::uint32_t
   return std::nullopt;
 }
 
+bool FreeRanges::take_at(std::uint32_t begin, std::uint32_t count) {
+  auto row = free_.upper_bound(begin);
+  if (row == free_.begin()) return false;
+  --row;
+  const std::uint32_t last = begin + count;
+  const auto [first, end] = *row;
+  if (end < last || last < begin) return false;
+  if (last != end) free_.emplace_hint(std::next(row), last, end);
+  if (first != begin) {
+    row->second = begin;
+  } else {
+    free_.erase(row);
+  }
+  return true;
+}
+
 void FreeRanges::give_back(std::uint32_t begin, std::uint32_t count) {
   const std::uint32_t end = begin + count;
   const auto after = free_.lower_bound(begin);

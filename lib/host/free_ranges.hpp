@@ -17,6 +17,9 @@ class FreeRanges {
   // The lowest `count` free granules in a row that start at a multiple of `alignment`; none when there are none.
   std::optional<std::uint32_t> take(std::uint32_t count, std::uint32_t alignment);
 
+  // These granules; false when one of them is taken.
+  bool take_at(std::uint32_t begin, std::uint32_t count);
+
   // Takes back what take() gave.
   void give_back(std::uint32_t begin, std::uint32_t count);
 

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -64,6 +65,10 @@ bool reserve(const Candidate& candidate) noexcept {
   return false;
 }
 
+// Ranges of the window that hold a file now. A forked child inherits the files, and must not find its parent's bytes
+// under addresses of its own.
+constinit std::atomic<std::uint64_t> opened{0};
+
 const WindowMap* make_map() {
   static Immortal<WindowMap> made;
   for (const Candidate& candidate : on_valgrind() ? std::span<const Candidate>(under_valgrind) : candidates) {
@@ -104,8 +109,24 @@ std::uintptr_t WindowRoom::take(WindowPart part, std::uint64_t bytes, std::uint6
   return first ? map().begin + *first * granule_bytes : 0;
 }
 
-void WindowRoom::give_back(WindowPart part, std::uintptr_t address, std::uint64_t bytes) {
-  parts_[static_cast<std::size_t>(part)].give_back(granule_at(address), granules(bytes));
+FreeRanges* WindowRoom::part_with(std::uintptr_t address, std::uint64_t bytes) noexcept {
+  if (address < map().begin || address - map().begin >= map().bytes) return nullptr;
+  const std::uint32_t sixteenth = granules(map().bytes) / 16;
+  const std::uint32_t first = granule_at(address);
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    const std::uint32_t end = borders[part + 1] * sixteenth;
+    if (first < end) return bytes / granule_bytes <= end - first ? &parts_[part] : nullptr;
+  }
+  return nullptr;
+}
+
+bool WindowRoom::take_at(std::uintptr_t address, std::uint64_t bytes) {
+  FreeRanges* const part = part_with(address, bytes);
+  return part != nullptr && part->take_at(granule_at(address), granules(bytes));
+}
+
+void WindowRoom::give_back(std::uintptr_t address, std::uint64_t bytes) {
+  part_with(address, bytes)->give_back(granule_at(address), granules(bytes));
 }
 
 std::uint64_t WindowRoom::largest_free(WindowPart part) const noexcept {
@@ -116,6 +137,30 @@ void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t
   std::atomic<std::uint32_t>* const first = map().words + granule_at(address);
   const std::uint32_t count = granules(bytes);
   for (std::uint32_t i = 0; i < count; ++i) first[i].store(word, std::memory_order_release);
+}
+
+int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor) noexcept {
+  // Counted first: a child forked in between shuts a range too many and none too few.
+  opened.fetch_add(1, std::memory_order_relaxed);
+  const long got =
+      ::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, std::uint64_t{0});
+  if (got != -1) return 0;
+  const int error = errno;
+  opened.fetch_sub(1, std::memory_order_relaxed);
+  return error;
+}
+
+void shut_window(std::uintptr_t address, std::uint64_t bytes) noexcept {
+  ::syscall(SYS_mmap, address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+            std::uint64_t{0});
+  opened.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void shut_inherited_window() noexcept {
+  const WindowMap* const reserved = window_map.load(std::memory_order_acquire);
+  if (reserved == nullptr || opened.exchange(0, std::memory_order_relaxed) == 0) return;
+  ::syscall(SYS_mmap, reserved->begin, reserved->bytes, PROT_NONE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, std::uint64_t{0});
 }
 
 void wipe_window_words() noexcept {

@@ -32,10 +32,14 @@ class WindowRoom {
 
   // Lowest first. 0 when the part has no `bytes` in a row at this alignment.
   std::uintptr_t take(WindowPart part, std::uint64_t bytes, std::uint64_t alignment);
-  void give_back(WindowPart part, std::uintptr_t address, std::uint64_t bytes);
+  // Exactly there; false when a part of it is taken, or is in no part, or in two.
+  bool take_at(std::uintptr_t address, std::uint64_t bytes);
+  void give_back(std::uintptr_t address, std::uint64_t bytes);
   std::uint64_t largest_free(WindowPart part) const noexcept;
 
  private:
+  FreeRanges* part_with(std::uintptr_t address, std::uint64_t bytes) noexcept;
+
   std::array<FreeRanges, 4> parts_;
 };
 
@@ -65,6 +69,13 @@ inline std::uint32_t window_word(std::uintptr_t address) noexcept {
 
 // Writes the words of a range that was taken.
 void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept;
+
+// Shows a file at a range of the window itself, for the host to touch, and takes it away again. 0 or an errno.
+int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor) noexcept;
+void shut_window(std::uintptr_t address, std::uint64_t bytes) noexcept;
+
+// At the start of a session in a forked child: what its parent showed in the window is gone.
+void shut_inherited_window() noexcept;
 
 // In a forked child, for a kernel that cannot wipe pages there: every word 0.
 void wipe_window_words() noexcept;

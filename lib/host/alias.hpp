@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The private view of a reservation: one range of the host's addresses, as long as the reservation, in which the pieces
+// that somebody views lie as they lie in the reservation. So a view across pieces is contiguous, and a piece that
+// nobody views costs no mapping.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace devshare::host {
+
+class AliasRange {
+ public:
+  AliasRange(std::uintptr_t public_base, std::uint64_t bytes) noexcept : base_(public_base), bytes_(bytes) {}
+  ~AliasRange();  // nobody views anything in it any more
+  AliasRange(const AliasRange&) = delete;
+  AliasRange& operator=(const AliasRange&) = delete;
+
+  // Shows the file at the place of `address`, a public one. Null with errno set when the kernel gives no mapping. Two
+  // threads may show the same piece at a time: both get the same.
+  std::byte* show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable) noexcept;
+
+  // Nothing is at the place of `address` any more: touching it faults. Never an munmap, since another thread's mapping
+  // could fall into the hole.
+  void hide(std::uintptr_t address, std::uint64_t bytes) noexcept;
+
+ private:
+  std::byte* begin() noexcept;  // reserved at the first call; null with errno set
+
+  const std::uintptr_t base_;
+  const std::uint64_t bytes_;
+  std::atomic<std::byte*> begin_{nullptr};
+};
+
+}  // namespace devshare::host
