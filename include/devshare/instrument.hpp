@@ -82,15 +82,19 @@ DEVSHARE_API acl::Entry entry_by_name(std::string_view name) noexcept;
 // What this process has right now. All zero again when everything was given back.
 struct Counters {
   std::uint64_t allocations = 0;    // of device memory
-  std::uint64_t bytes = 0;          // in them, as charged to the device
+  std::uint64_t bytes = 0;          // in them and behind handles, as charged to the devices
   std::uint64_t imports = 0;        // mapped or cold imports
   std::uint64_t views = 0;          // private views of device memory
-  std::uint64_t descriptors = 0;    // held by device memory and imports
+  std::uint64_t descriptors = 0;    // held by device memory, physical memory and imports
   std::uint64_t keys_exported = 0;  // live export keys
   std::uint64_t keys_imported = 0;  // distinct keys open
   std::uint64_t key_opens = 0;      // imports not yet closed
   std::uint64_t connections = 0;    // to importers and exporters
   std::uint64_t peer_grants = 0;    // directions this process holds on, each as often as it enabled it
+  std::uint64_t handles = 0;        // of physical memory, live
+  std::uint64_t reservations = 0;   // of addresses
+  std::uint64_t mappings = 0;       // of physical memory at addresses
+  std::uint64_t registrations = 0;  // of host memory
   bool operator==(const Counters&) const = default;
 };
 DEVSHARE_API Counters counters();

@@ -8,15 +8,20 @@
 #include "codes.hpp"
 #include "device.hpp"
 #include "failure.hpp"
+#include "physical.hpp"
+#include "pieces.hpp"
 #include "profile.hpp"
 #include "window.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace devshare::host {
 namespace {
@@ -26,16 +31,21 @@ namespace code = acl::code;
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// One end of a copy: a range of a block, which is pinned while the copy runs, or of host memory.
+// One end of a copy: a range of a block, which is pinned while the copy runs, or of host memory. A range of a
+// reservation may go on through the pieces behind the first; all are pinned before a byte moves.
 struct End {
   PinnedBlock block;  // empty: host memory
   const void* address = nullptr;
   std::uint64_t offset = 0;
+  std::vector<PinnedBlock> behind;
 
-  bool on_device() const { return static_cast<bool>(block); }
+  bool in_block() const { return static_cast<bool>(block); }
+  bool on_device() const { return in_block() && !block.in_host_memory(); }
   Block& record() const { return *block.record(); }
-  // Imported from another device: what R42 speaks of.
-  bool from_afar() const { return on_device() && block.device() != block.local_device(); }
+  bool mapped() const { return in_block() && block.origin() == Origin::mapped; }
+  bool on_other_device() const { return on_device() && block.device() != block.local_device(); }
+  // Imported by key from another device: what R42 speaks of.
+  bool from_afar() const { return on_other_device() && block.origin() == Origin::imported; }
 };
 
 acl::aclError out_of_bounds(const PinnedBlock& block, std::uint64_t offset, std::uint64_t count) {
@@ -43,6 +53,12 @@ acl::aclError out_of_bounds(const PinnedBlock& block, std::uint64_t offset, std:
   return refuse(code::rt_drv_internal, {.reason = Reason::out_of_bounds, .needed = count, .available = left},
                 fmt::format("{} bytes from offset {} leave the block at {:#x}, which has {} bytes", count, offset,
                             block.base(), block.size()));
+}
+
+acl::aclError check_accessible(const PinnedBlock& block) {
+  if (block.accessible()) return 0;
+  return refuse(code::rt_drv_internal, Reason::no_access,
+                fmt::format("the memory at {:#x} was mapped without access: aclrtMemSetAccess gives it", block.base()));
 }
 
 // Finds out what `address` is and that the whole range is in it.
@@ -57,11 +73,22 @@ acl::aclError resolve(const void* address, std::uint64_t count, End* out) {
                               "pointer of another process (R62)",
                               address));
   }
+  if (block.origin() == Origin::registered) {
+    return refuse(code::rt_drv_internal, Reason::not_device_memory,
+                  fmt::format("{} is the device's address of registered host memory: kernels use it, a copy takes the "
+                              "host's own address",
+                              address));
+  }
   const std::uint64_t offset = at - block.base();
-  if (offset > block.size() || count > block.size() - offset) return out_of_bounds(block, offset, count);
+  const bool leaves = offset > block.size() || count > block.size() - offset;
+  if (leaves && !pin_pieces_behind(block, offset, count, &out->behind)) return out_of_bounds(block, offset, count);
   if (block.exporter_gone()) {
     return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device()},
                   "the exporter of this memory closed its key, freed it, or ended (R20)");
+  }
+  if (const acl::aclError refused = check_accessible(block)) return refused;
+  for (const PinnedBlock& piece : out->behind) {
+    if (const acl::aclError refused = check_accessible(piece)) return refused;
   }
   out->block = std::move(block);
   out->offset = offset;
@@ -77,7 +104,7 @@ acl::aclError check_peer_access(std::int32_t from, std::int32_t to) {
 
 acl::aclError check_writable(const End& to) {
   // Memory allocated read-only is so for kernels; the process that made it must be able to fill it.
-  if (!to.on_device() || to.block.origin() != Origin::imported || !to.block.read_only()) return 0;
+  if (!to.in_block() || to.block.origin() != Origin::imported || !to.block.read_only()) return 0;
   return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
 }
 
@@ -86,6 +113,27 @@ acl::aclError refuse_afar(std::string_view what) {
                 fmt::format("memory imported from another device: {} (R42). Kernels may use it, and so may a copy to "
                             "or from a third device; DEVSHARE_HOST_CROSS_DEVICE_COPY=allow does what some cards do",
                             what));
+}
+
+// What is said of memory by handle. The documents leave a copy between two devices of a process to the asynchronous
+// call; the driver has no synchronous copy inside one device for imported memory.
+acl::aclError check_mapped(const End& to, const End& from) {
+  if ((!to.mapped() && !from.mapped()) || profile().cross_device_copy_allowed) return 0;
+  if (to.block.local_device() != from.block.local_device()) {
+    return refuse(code::rt_feature_not_support,
+                  {.reason = Reason::cross_device_copy,
+                   .device = from.block.local_device(),
+                   .peer_device = to.block.local_device()},
+                  "mapped memory is copied to another device by aclrtMemcpyAsync only. "
+                  "DEVSHARE_HOST_CROSS_DEVICE_COPY=allow does what some cards do");
+  }
+  const auto imported = [](const End& end) {
+    return end.mapped() && end.block.memory()->origin != HandleOrigin::allocated;
+  };
+  if (profile().product == Product::p950 || (!imported(to) && !imported(from))) return 0;
+  return refuse(code::rt_feature_not_support, Reason::cross_device_copy,
+                "no synchronous copy inside a device for memory that was imported by handle: copy by way of the host. "
+                "DEVSHARE_HOST_CROSS_DEVICE_COPY=allow permits it");
 }
 
 // R42, and the peer access that any use of memory on another device needs.
@@ -98,10 +146,11 @@ acl::aclError check_devices(const End& to, const End& from, acl::aclrtMemcpyKind
     }
   }
   for (const End* end : {&to, &from}) {
-    if (!end->from_afar()) continue;
+    if (!end->on_other_device()) continue;
     if (const acl::aclError refused = check_peer_access(end->block.local_device(), end->block.device())) return refused;
   }
   if (!to.on_device() || !from.on_device()) return 0;
+  if (const acl::aclError refused = check_mapped(to, from)) return refused;
   return check_peer_access(from.block.local_device(), to.block.local_device());
 }
 
@@ -121,13 +170,80 @@ acl::aclError report(int error, std::uint64_t count) {
                 fmt::format("the bytes of the block cannot be reached: {}", std::generic_category().message(error)));
 }
 
+// A part of an end that lies in one block, or in host memory.
+struct Part {
+  Block* block = nullptr;  // null: host memory
+  std::uint64_t offset = 0;
+  std::byte* host = nullptr;
+  std::uint64_t size = 0;  // until the end of the block, or of the copy
+};
+
+// The part of `end` that `done` bytes from its start lie in.
+Part part_at(const End& end, void* host, std::uint64_t done, std::uint64_t count) {
+  if (!end.in_block()) return {.host = static_cast<std::byte*>(host) + done, .size = count - done};
+  std::uint64_t offset = end.offset + done;
+  const PinnedBlock* block = &end.block;
+  for (std::size_t next = 0; offset >= block->size(); ++next) {
+    offset -= block->size();
+    block = &end.behind[next];
+  }
+  return {.block = block->record(), .offset = offset, .size = std::min(block->size() - offset, count - done)};
+}
+
+int move_part(const Part& to, const Part& from, std::uint64_t count) {
+  if (to.block != nullptr && from.block != nullptr) {
+    // One memory may be mapped at two addresses: then both ranges are in one block, and may overlap there.
+    Block& source = from.block->memory != nullptr && from.block->memory == to.block->memory ? *to.block : *from.block;
+    return move_block(*to.block, to.offset, source, from.offset, count);
+  }
+  if (to.block != nullptr) return write_block(*to.block, to.offset, from.host, count);
+  return read_block(*from.block, from.offset, to.host, count);
+}
+
+// Piece by piece; from the last to the first where the destination lies behind the source in the same reservation, so
+// that overlapping ranges keep their bytes.
+acl::aclError move_pieces(const End& to, void* destination, const End& from, std::uint64_t count) {
+  std::vector<std::uint64_t> borders;  // where a part ends on either side
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t step =
+        std::min(part_at(to, destination, done, count).size, part_at(from, const_cast<void*>(from.address), done, count).size);
+    done += step;
+    borders.push_back(done);
+  }
+  const auto move_one = [&](std::size_t index) {
+    const std::uint64_t begin = index == 0 ? 0 : borders[index - 1];
+    const Part target = part_at(to, destination, begin, count);
+    const Part source = part_at(from, const_cast<void*>(from.address), begin, count);
+    return move_part(target, source, borders[index] - begin);
+  };
+  const bool backwards = to.in_block() && from.in_block() && number_of(to.address) > number_of(from.address);
+  for (std::size_t i = 0; i < borders.size(); ++i) {
+    if (const int error = move_one(backwards ? borders.size() - 1 - i : i)) return report(error, count);
+  }
+  return 0;
+}
+
 acl::aclError move_bytes(const End& to, void* destination, const End& from, std::uint64_t count) {
-  if (to.on_device() && from.on_device()) {
+  if (to.mapped() || from.mapped()) return move_pieces(to, destination, from, count);
+  if (to.in_block() && from.in_block()) {
     return report(move_block(to.record(), to.offset, from.record(), from.offset, count), count);
   }
-  if (to.on_device()) return report(write_block(to.record(), to.offset, from.address, count), count);
-  if (from.on_device()) return report(read_block(from.record(), from.offset, destination, count), count);
+  if (to.in_block()) return report(write_block(to.record(), to.offset, from.address, count), count);
+  if (from.in_block()) return report(read_block(from.record(), from.offset, destination, count), count);
   std::memmove(destination, from.address, count);
+  return 0;
+}
+
+acl::aclError fill_bytes(const End& to, void* host, unsigned char byte, std::uint64_t count) {
+  if (!to.in_block()) {
+    std::memset(host, byte, count);
+    return 0;
+  }
+  for (std::uint64_t done = 0; done < count;) {
+    const Part part = part_at(to, host, done, count);
+    if (const int error = fill_block(*part.block, part.offset, byte, part.size)) return report(error, count);
+    done += part.size;
+  }
   return 0;
 }
 
@@ -173,13 +289,10 @@ acl::aclError calls::aclrtMemset(void* devPtr, std::size_t maxCount, std::int32_
   if (const aclError refused = resolve(devPtr, count, &to)) return refused;
   if (const aclError refused = check_writable(to)) return refused;
   // R42 names copies only: setting memory of another device is done by its owner.
-  if (to.from_afar()) {
+  if (to.on_other_device()) {
     if (const aclError refused = check_peer_access(to.block.local_device(), to.block.device())) return refused;
   }
-  const auto byte = static_cast<unsigned char>(value);
-  if (to.on_device()) return report(fill_block(to.record(), to.offset, byte, count), count);
-  std::memset(devPtr, byte, count);
-  return 0;
+  return fill_bytes(to, devPtr, static_cast<unsigned char>(value), count);
 }
 
 }  // namespace devshare::host

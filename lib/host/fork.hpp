@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fork does to the host runtime. Each module that has a lock or a descriptor offers three functions; fork.cpp
-// calls them in one fixed order: lifecycle, devices and contexts, blocks, exports, imports, connections, ledger,
-// journal, error texts (prepare), the reverse in the parent, and the same order in the child.
+// calls them in one fixed order: lifecycle, devices and contexts, reservations, blocks, exports, imports, connections,
+// handles, ledger, journal, error texts (prepare), the reverse in the parent, and the same order in the child.
 #pragma once
 
 namespace devshare::host {
@@ -15,11 +15,13 @@ void install_fork_handlers();  // once, in the first aclInit / aclrtSetDevice; c
   void name##_after_fork_in_parent();   \
   void name##_after_fork_in_child()
 DEVSHARE_HOST_FORK_MODULE(devices);
+DEVSHARE_HOST_FORK_MODULE(reservations);
 DEVSHARE_HOST_FORK_MODULE(blocks);
 DEVSHARE_HOST_FORK_MODULE(exports);
 DEVSHARE_HOST_FORK_MODULE(imports);
 DEVSHARE_HOST_FORK_MODULE(client);
 DEVSHARE_HOST_FORK_MODULE(server);
+DEVSHARE_HOST_FORK_MODULE(handles);
 DEVSHARE_HOST_FORK_MODULE(ledger);
 DEVSHARE_HOST_FORK_MODULE(instrument);
 DEVSHARE_HOST_FORK_MODULE(failure);

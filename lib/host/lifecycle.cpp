@@ -13,8 +13,10 @@
 #include "init_config.hpp"
 #include "ledger.hpp"
 #include "per_process.hpp"
+#include "physical.hpp"
 #include "process_page.hpp"
 #include "profile.hpp"
+#include "reservation.hpp"
 #include "unique_fd.hpp"
 
 #include <fcntl.h>
@@ -135,6 +137,8 @@ void stop(State& all) {
   all.config.reset();
   imports_shut_down();
   exports_shut_down();
+  reservations_shut_down();
+  handles_shut_down();
   blocks_shut_down();
   devices_shut_down();
   ledger_shut_down();

@@ -7,17 +7,6 @@ namespace {
 acl::aclError not_yet() { return refuse(acl::code::rt_feature_not_support, Reason::unsupported, "not there yet"); }
 }  // namespace
 
-acl::aclError calls::aclrtMallocPhysical(aclrtDrvMemHandle*, std::size_t, const aclrtPhysicalMemProp*, std::uint64_t) { return not_yet(); }
-acl::aclError calls::aclrtFreePhysical(aclrtDrvMemHandle) { return not_yet(); }
-acl::aclError calls::aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp*, aclrtMemGranularityOptions, std::size_t*) { return not_yet(); }
-acl::aclError calls::aclrtMemRetainAllocationHandle(void*, aclrtDrvMemHandle*) { return not_yet(); }
-acl::aclError calls::aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle, aclrtPhysicalMemProp*) { return not_yet(); }
-acl::aclError calls::aclrtReserveMemAddress(void**, std::size_t, std::size_t, void*, std::uint64_t) { return not_yet(); }
-acl::aclError calls::aclrtReserveMemAddressNoUCMemory(void**, std::size_t, std::size_t, void*, std::uint64_t) { return not_yet(); }
-acl::aclError calls::aclrtReleaseMemAddress(void*) { return not_yet(); }
-acl::aclError calls::aclrtMapMem(void*, std::size_t, std::size_t, aclrtDrvMemHandle, std::uint64_t) { return not_yet(); }
-acl::aclError calls::aclrtMemMapNoAccess(void*, std::size_t, std::size_t, aclrtDrvMemHandle, std::uint64_t) { return not_yet(); }
-acl::aclError calls::aclrtUnmapMem(void*) { return not_yet(); }
 acl::aclError calls::aclrtMemSetAccess(void*, std::size_t, aclrtMemAccessDesc*, std::size_t) { return not_yet(); }
 acl::aclError calls::aclrtMemGetAccess(void*, aclrtMemLocation*, std::uint64_t*) { return not_yet(); }
 acl::aclError calls::aclrtMemGetAddressRange(void*, void**, std::size_t*) { return not_yet(); }

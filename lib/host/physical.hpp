@@ -21,19 +21,21 @@ enum class HandleOrigin : std::uint8_t { allocated, imported_v1, imported_v2 };
 
 // What a handle stands for. Constant once made.
 struct PhysicalMemory {
-  UniqueFd descriptor;                // a memfd of `size` bytes, sealed unless a fallback of the system was allowed
+  UniqueFd descriptor;  // a memfd of `size` bytes, sealed unless a fallback of the system was allowed
   bool sealed = true;
-  std::uint64_t size = 0;             // whole pages of the emulated device
+  std::uint64_t size = 0;  // whole pages of the emulated device
   std::uint64_t page_size = 0;
   acl::aclrtPhysicalMemProp property{};  // as asked for, with a user's device id
-  std::int32_t device = -1;           // physical: where the bytes are; -1 in the host's memory
-  std::int32_t local_device = -1;     // physical: the device an import was opened on; `device` otherwise
+  std::int32_t device = -1;              // physical: where the bytes are; -1 in the host's memory
+  std::int32_t local_device = -1;        // physical: the device an import was opened on; `device` otherwise
   HandleOrigin origin = HandleOrigin::allocated;
-  bool p2p = false;                   // allocated for access from other devices
-  std::uint64_t id = 0;               // unique in this process, never reused
-  std::uint64_t file = 0;             // inode of the memfd: the same in every process that holds the memory
+  bool p2p = false;        // allocated for access from other devices
+  std::uint64_t id = 0;    // unique in this process, never reused
+  std::uint64_t file = 0;  // inode of the memfd: the same in every process that holds the memory
 
-  PhysicalMemory() = default;
+  bool charged = false;  // its bytes are claimed on the device by this process
+
+  PhysicalMemory();  // with an id of its own
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
   ~PhysicalMemory();  // gives the bytes back to the device
@@ -42,10 +44,45 @@ struct PhysicalMemory {
 };
 using Physical = std::shared_ptr<const PhysicalMemory>;
 
-// The memory a handle stands for; null for what is no live handle of this process.
+// The memory a handle stands for; null for what is no live handle of this process. A handle whose counts are all freed
+// is none, even while mappings keep its memory.
 Physical physical_of(acl::aclrtDrvMemHandle handle);
 
 // A new handle, counted once.
 acl::aclrtDrvMemHandle add_handle(Physical memory);
+
+// The handle of a memory that has one, counted once more: as often as aclrtMemRetainAllocationHandle, or the import of
+// a token that is imported already, gives it out. Revives a handle that only mappings keep; null when nothing does.
+acl::aclrtDrvMemHandle retain_handle(const PhysicalMemory& memory);
+
+// One count less (R39). 107000 when only mappings are left of it, 107017 when nothing is.
+acl::aclError free_handle(acl::aclrtDrvMemHandle handle);
+
+// 107017, with a text that says what to do.
+[[nodiscard]] acl::aclError refuse_handle(acl::aclrtDrvMemHandle handle);
+
+// The counts that mappings hold.
+Physical hold_for_mapping(acl::aclrtDrvMemHandle handle);  // null for what is no live handle
+void drop_from_mapping(const Physical& memory);
+
+// New memory, its bytes claimed on its device. On a refusal nothing is left behind.
+struct PhysicalRequest {
+  std::uint64_t size = 0;  // whole pages
+  std::uint64_t page_size = 0;
+  acl::aclrtPhysicalMemProp property{};
+  std::int32_t device = -1;  // physical; -1: in the host's memory
+  bool p2p = false;
+};
+acl::aclError make_physical(const PhysicalRequest& request, Physical* out);
+
+// aclFinalize, after every mapping has ended: every handle goes.
+void handles_shut_down();
+
+struct PhysicalCounters {
+  std::uint64_t handles = 0;   // live
+  std::uint64_t memories = 0;  // that handles, mappings or copies keep: each holds one descriptor
+  std::uint64_t bytes = 0;     // of them, as charged to devices
+};
+PhysicalCounters physical_counters();
 
 }  // namespace devshare::host

@@ -105,6 +105,7 @@ bool Profile::supports(acl::Entry call) const noexcept {
     case acl::Entry::aclrtIpcMemSetAttr:  // the document says A3; the vendor's source has it for 950 too
       return product == Product::a3 || product == Product::p950;
     case acl::Entry::aclrtIpcMemImportPidInterServer:
+    case acl::Entry::aclrtReserveMemAddressNoUCMemory:
       return product == Product::a3;
     default:
       return true;

@@ -163,6 +163,10 @@ bool set_server(Profile& profile, std::string_view text) {
   return parse_between(text, std::uint8_t{0}, std::uint8_t{255}, &profile.server);
 }
 
+bool set_mixing(Profile& profile, std::string_view text) {
+  return parse_choice(text, "refuse", "device_only", &profile.mixed_origins_allowed);
+}
+
 bool set_deadline(Profile& profile, std::string_view text) {
   return parse_between(text, 1U, 86'400'000U, &profile.exporter_deadline_ms);
 }
@@ -242,6 +246,7 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_INTERIOR_EXPORT", set_interior_export, "refuse or allow"},
     {"DEVSHARE_HOST_HANDLE_REIMPORT", set_handle_reimport, "refuse or count"},
     {"DEVSHARE_HOST_SERVER", set_server, "a number from 0 to 255"},
+    {"DEVSHARE_HOST_MIXING", set_mixing, "refuse or device_only"},
     {"DEVSHARE_HOST_DEADLINE_MS", set_deadline, "a number of milliseconds from 1 to 86400000"},
     {"DEVSHARE_HOST_STATE", set_state, "none or an absolute path"},
     {"DEVSHARE_HOST_SOCKET_DIR", set_socket_dir, "an absolute path"},

@@ -7,12 +7,16 @@
 #include "imports.hpp"
 #include "ledger.hpp"
 #include "lifecycle.hpp"
+#include "physical.hpp"
+#include "pieces.hpp"
+#include "reservation.hpp"
 
 #include <devshare/instrument.hpp>
 
 #include <fmt/format.h>
 
 #include <atomic>
+#include <vector>
 
 namespace devshare::host {
 namespace {
@@ -34,16 +38,21 @@ Counters counters() {
   const BlockCounters blocks = block_counters();
   const ExportCounters exports = export_counters();
   const ImportCounters imports = import_counters();
+  const PhysicalCounters physical = physical_counters();
+  const ReservationCounters ranges = reservation_counters();
   return {.allocations = blocks.allocations,
-          .bytes = blocks.allocated_bytes,
+          .bytes = blocks.allocated_bytes + physical.bytes,
           .imports = blocks.imports,
           .views = blocks.views,
-          .descriptors = blocks.descriptors,
+          .descriptors = blocks.descriptors + physical.memories,
           .keys_exported = exports.keys,
           .keys_imported = imports.keys,
           .key_opens = imports.references,
           .connections = exports.connections + imports.connections,
-          .peer_grants = ledger_grants_held()};
+          .peer_grants = ledger_grants_held(),
+          .handles = physical.handles,
+          .reservations = ranges.reservations,
+          .mappings = ranges.mappings};
 }
 
 std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }
@@ -59,12 +68,17 @@ void* view_of(const void* device_address, std::size_t size, ViewAccess access, d
   const PinnedBlock block(device_address);
   if (!block) return no_view(why, {.reason = Reason::not_device_memory});
   const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(device_address) - block.base();
-  if (offset > block.size() || size > block.size() - offset) {
+  std::vector<PinnedBlock> behind;
+  const bool leaves = offset > block.size() || size > block.size() - offset;
+  if (leaves && !pin_pieces_behind(block, offset, size, &behind)) {
     const std::uint64_t available = offset < block.size() ? block.size() - offset : 0;
     return no_view(why, {.reason = Reason::out_of_bounds, .needed = size, .available = available});
   }
   if (access == ViewAccess::read_write && block.read_only()) return no_view(why, {.reason = Reason::read_only});
   std::byte* const view = block.view();
+  for (const PinnedBlock& piece : behind) {  // each is shown in its place, so that the whole is contiguous
+    if (view == nullptr || piece.view() == nullptr) return no_view(why, last_cause());
+  }
   return view != nullptr ? view + offset : no_view(why, last_cause());
 }
 
