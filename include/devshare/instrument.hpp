@@ -95,6 +95,9 @@ struct Counters {
   std::uint64_t reservations = 0;   // of addresses
   std::uint64_t mappings = 0;       // of physical memory at addresses
   std::uint64_t registrations = 0;  // of host memory
+  // Live tokens of physical handles, and handles imported by token whose memory is there.
+  std::uint64_t tokens_exported = 0;
+  std::uint64_t handles_imported = 0;
   bool operator==(const Counters&) const = default;
 };
 DEVSHARE_API Counters counters();

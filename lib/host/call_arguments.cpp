@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <iterator>
+#include <span>
 
 namespace devshare::host {
 namespace {
@@ -37,13 +38,12 @@ void append_escaped(std::string* out, std::string_view text) {
   }
 }
 
-// FNV-1a of the bytes up to the NUL: keys end there on every product.
-std::uint64_t hash_of_key(const char* key) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (std::size_t i = 0; i < acl::ipc_key_size && key[i] != '\0'; ++i) {
-    hash = (hash ^ static_cast<unsigned char>(key[i])) * 0x100000001b3;
-  }
-  return hash;
+constexpr std::string_view token_parameter = "shareableHandle";
+
+// Arrays, of which how long they are stands behind: their values do not appear.
+bool takes_pids(acl::Entry call) noexcept {
+  return call == acl::Entry::aclrtIpcMemSetImportPid || call == acl::Entry::aclrtMemSetPidToShareableHandle ||
+         call == acl::Entry::aclrtMemSetPidToShareableHandleV2;
 }
 
 }  // namespace
@@ -75,12 +75,35 @@ void ArgumentWriter::add_pointee(const T* value) {
 }
 
 template void ArgumentWriter::add_pointee(const std::uint32_t*);
-template void ArgumentWriter::add_pointee(const std::uint64_t*);
 
 void ArgumentWriter::add(std::int32_t* value) {
-  // The one array in the list: how long it is stands behind it, so its values do not appear.
-  if (call_ == acl::Entry::aclrtIpcMemSetImportPid) return add(static_cast<const void*>(value));
+  if (takes_pids(call_)) return add(static_cast<const void*>(value));
   add_pointee(value);
+}
+
+// FNV-1a.
+void ArgumentWriter::add_hash(const void* bytes, std::size_t count) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char byte : std::span(static_cast<const unsigned char*>(bytes), count)) {
+    hash = (hash ^ byte) * 0x100000001b3;
+  }
+  fmt::format_to(std::back_inserter(text_), "\"#{:016x}\"", hash);
+}
+
+// Whether the next value is a token: then it is begun.
+bool ArgumentWriter::begin_token() {
+  std::string_view rest = names_;
+  if (next_name(&rest) != token_parameter) return false;
+  begin_value();
+  return true;
+}
+
+void ArgumentWriter::add(std::uint64_t value) { begin_token() ? add_hash(&value, sizeof value) : add_number(value); }
+
+void ArgumentWriter::add(std::uint64_t* value) {
+  if (value != nullptr && result_ == 0) return add(*value);
+  begin_value();
+  text_ += "null";
 }
 
 void ArgumentWriter::add(const char* text) {
@@ -88,7 +111,7 @@ void ArgumentWriter::add(const char* text) {
   if (text == nullptr) {
     text_ += "null";
   } else if (name_ == "key") {
-    fmt::format_to(std::back_inserter(text_), "\"#{:016x}\"", hash_of_key(text));
+    add_hash(text, ::strnlen(text, acl::ipc_key_size));  // keys end at a NUL on every product
   } else {
     text_ += '"';
     append_escaped(&text_, text);

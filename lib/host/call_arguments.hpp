@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arguments of a call as a JSON object, for the journal. Names come from the entry list, values by their type; what
-// a call wrote through a pointer is shown when it succeeded. Keys are shown by a hash: enough to follow one through the
-// journals of two processes, and not enough to import it.
+// a call wrote through a pointer is shown when it succeeded. Keys, and tokens that are numbers, are shown by a hash:
+// enough to follow one through the journals of two processes, and not enough to import it.
 #pragma once
 
 #include <devshare/acl/table.hpp>
@@ -25,10 +25,10 @@ class ArgumentWriter {
   void add(acl::aclrtServerPid* servers) { add(static_cast<const void*>(servers)); }
   void add(std::int32_t* value);
   void add(std::uint32_t* value) { add_pointee(value); }
-  void add(std::uint64_t* value) { add_pointee(value); }
+  void add(std::uint64_t* value);
   void add(std::int32_t value) { add_number(value); }
   void add(std::uint32_t value) { add_number(value); }
-  void add(std::uint64_t value) { add_number(value); }
+  void add(std::uint64_t value);
 
   std::string take() &&;
 
@@ -38,6 +38,8 @@ class ArgumentWriter {
   template <class T>
   void add_pointee(const T* value);
   void begin_value();
+  bool begin_token();
+  void add_hash(const void* bytes, std::size_t count);
 
   acl::Entry call_;
   acl::aclError result_;

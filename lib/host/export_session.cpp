@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export_session.hpp"
 
+#include "admission.hpp"
 #include "profile.hpp"
+#include "token_exports.hpp"
 
 #include <devshare/acl/codes.hpp>
 
 #include <utility>
 
 namespace devshare::host {
-namespace {
 
 using detail::Reason;
-
-Reason reason_for(Whitelist::Verdict verdict) noexcept {
-  switch (verdict) {
-    case Whitelist::Verdict::listed_too_early:
-      return Reason::admitted_too_early;
-    case Whitelist::Verdict::foreign_namespace:
-      return Reason::foreign_pid_namespace;
-    default:
-      return Reason::not_admitted;
-  }
-}
-
-}  // namespace
 
 int ExportSession::start(std::mutex& mutex, std::unique_ptr<ExportSession>* out) {
   std::unique_ptr<ExportSession> session(new ExportSession(mutex));
@@ -109,6 +97,7 @@ void ExportSession::close_descriptors() noexcept {
 Answer ExportSession::answer(const Request& request, const Peer& peer) {
   const std::scoped_lock lock(mutex_);
   if (request.op == Op::import_memory) return answer_import(request, peer);
+  if (request.op != Op::hello) return answer_token(request, peer);
   Answer answer;
   answer.reply.op = request.op;
   answer.reply.sequence = request.sequence;
@@ -135,16 +124,7 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
     reply.reason = Reason::unknown_key;
     return answer;
   }
-  if (!key->open_to_all) {
-    const Whitelist::Verdict verdict = key->whitelist.judge(peer, request.bare_pid);
-    if (verdict != Whitelist::Verdict::admitted) {
-      reply.reason = reason_for(verdict);
-      reply.pid = request.bare_pid;
-      reply.listed_pid = key->whitelist.any();
-      reply.listed_count = static_cast<std::uint32_t>(key->whitelist.size());
-      return answer;
-    }
-  }
+  if (!key->open_to_all && !admits(key->whitelist, request, peer, &reply)) return answer;
   answer.memory = PinnedBlock(reinterpret_cast<const void*>(key->address));
   if (!answer.memory || answer.memory.id() != key->block) {  // being freed at this moment
     answer.memory = PinnedBlock();
@@ -161,6 +141,45 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
   reply.size = key->size;
   reply.page_size = answer.memory.page_size();
   answer.descriptor = answer.memory.descriptor();
+  return answer;
+}
+
+// An import, or a process that takes itself for the exporter.
+Answer ExportSession::answer_token(const Request& request, const Peer& peer) {
+  Answer answer;
+  Reply& reply = answer.reply;
+  reply.op = request.op;
+  reply.sequence = request.sequence;
+  reply.server = profile().server;
+  reply.code = acl::code::rt_drv_internal;
+
+  if (request.kind != TokenKind::fabric && request.server != profile().server) {
+    reply.reason = Reason::other_server;
+    return answer;
+  }
+  const TokenExport* token = tokens_.find(request.key);
+  if (token == nullptr) {
+    reply.reason = Reason::unknown_key;
+    return answer;
+  }
+  if (token->kind != request.kind) {
+    reply.reason = Reason::wrong_token_kind;
+    reply.kind = token->kind;
+    return answer;
+  }
+  if (request.op == Op::admit) {
+    reply.reason = Reason::not_the_exporter;
+    return answer;
+  }
+  if (!token->open_to_all && !admits(token->whitelist, request, peer, &reply)) return answer;
+  const Physical memory = token->memory.lock();
+  answer.keeper = memory;  // at once: should this be the last to let go of it, that is not for here, under the lock
+  if (memory == nullptr) {
+    reply.reason = Reason::unknown_key;
+    return answer;
+  }
+  describe_memory(*memory, &reply);
+  answer.descriptor = memory->descriptor.get();
   return answer;
 }
 

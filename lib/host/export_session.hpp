@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All keys of one process between aclInit and aclFinalize, and what serves them: an endpoint with its random name, the
+// All keys and tokens of one process between aclInit and aclFinalize, and what serves them: an endpoint with its random name, the
 // control page, the service thread. Made by the first export.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include "key.hpp"
 #include "peer_identity.hpp"
 #include "server.hpp"
+#include "token_table.hpp"
 #include "whitelist.hpp"
 
 #include <cstdint>
@@ -49,6 +50,8 @@ class ExportSession final : public Answerer {
   void close_all() noexcept;
   std::uint64_t live_keys() const noexcept { return live_keys_; }
 
+  TokenTable& tokens() noexcept { return tokens_; }
+
   ProcessDirectory& directory() noexcept { return directory_; }
   const std::shared_ptr<ControlPage>& page() const noexcept { return page_; }
   Server& server() noexcept { return *server_; }
@@ -62,6 +65,7 @@ class ExportSession final : public Answerer {
  private:
   explicit ExportSession(std::mutex& mutex) noexcept : mutex_(mutex) {}
   Answer answer_import(const Request& request, const Peer& peer);
+  Answer answer_token(const Request& request, const Peer& peer);
 
   std::mutex& mutex_;
   Endpoint endpoint_;
@@ -70,6 +74,7 @@ class ExportSession final : public Answerer {
   std::vector<std::uint32_t> free_slots_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> slots_of_block_;  // those that are not tombstones
   std::uint64_t live_keys_ = 0;
+  TokenTable tokens_;
   ProcessDirectory directory_;
   std::unique_ptr<Server> server_;  // last: stopped before anything it uses goes
 };

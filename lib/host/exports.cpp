@@ -4,15 +4,14 @@
 
 #include "calls.hpp"
 #include "device.hpp"
-#include "export_session.hpp"
+#include "export_state.hpp"
 #include "failure.hpp"
 #include "fork.hpp"
-#include "per_process.hpp"
 #include "profile.hpp"
+#include "token_calls.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstring>
@@ -25,47 +24,10 @@ namespace {
 
 namespace code = acl::code;
 
-struct State : ProcessState<State> {
-  std::unique_ptr<ExportSession> session;  // null until the first export
-
-  void close_inherited() noexcept {
-    if (session != nullptr) session->close_descriptors();
-  }
-};
-
-PerProcess<State> state;
-
 KeyForm own_form() { return key_form(profile().product); }
 
 // Most pids that one key lists.
 std::size_t whitelist_limit() { return profile().product == Product::p950 ? 65'535 : 32'768; }
-
-acl::aclError refuse_null(const char* what) {
-  return refuse(code::invalid_param, Reason::bad_argument, fmt::format("{} is a null pointer", what));
-}
-
-acl::aclError refuse_descriptors(int error) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  return refuse(
-      code::rt_memory_allocation,
-      Cause{.reason = Reason::descriptor_limit,
-            .system_errno = error,
-            .needed = limit.rlim_cur,
-            .available = limit.rlim_cur},
-      fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE", limit.rlim_cur));
-}
-
-acl::aclError refuse_start(int error) {
-  if (error == EMFILE || error == ENFILE) return refuse_descriptors(error);
-  const std::string& directory = profile().socket_directory;
-  const std::string where = directory.empty() ? "" : fmt::format(" in DEVSHARE_HOST_SOCKET_DIR={}", directory);
-  const char* what = error == EACCES && !directory.empty()
-                         ? "the directory must belong to this user and be closed to all others (0700)"
-                         : std::strerror(error);
-  return refuse(code::rt_drv_internal, Cause{.reason = Reason::backend_unavailable, .system_errno = error},
-                fmt::format("this process cannot serve keys{}: {}", where, what));
-}
 
 // What the driver would not share. `pinned` is the block at `address`, or empty.
 acl::aclError check_exportable(const PinnedBlock& pinned, std::uintptr_t address, std::size_t size) {
@@ -108,7 +70,7 @@ acl::aclError check_exportable(const PinnedBlock& pinned, std::uintptr_t address
 
 // The key behind the bytes that a caller hands in, if it is this process's to change; else a refusal is recorded.
 // Under the lock.
-Export* own_key_to_change(State& all, const char* bytes, acl::aclError* refused) {
+Export* own_key_to_change(ExportState& all, const char* bytes, acl::aclError* refused) {
   const std::optional<KeyName> name = decode_key(bytes, own_form());
   if (!name) {
     *refused = refuse(code::rt_drv_internal, Reason::unknown_key, "these bytes are no key");
@@ -137,14 +99,14 @@ Export* own_key_to_change(State& all, const char* bytes, acl::aclError* refused)
 }  // namespace
 
 void exports_block_freed(std::uint64_t block_id) {
-  State* all = state.existing();
+  ExportState* all = export_state.existing();
   if (all == nullptr) return;
   const std::scoped_lock lock(all->mutex);
   if (all->session != nullptr) all->session->block_freed(block_id);
 }
 
 void exports_shut_down() {
-  State* all = state.existing();
+  ExportState* all = export_state.existing();
   if (all == nullptr) return;
   std::unique_ptr<ExportSession> ended;
   {
@@ -156,7 +118,7 @@ void exports_shut_down() {
 }
 
 ExportCounters export_counters() {
-  State* all = state.existing();
+  ExportState* all = export_state.existing();
   if (all == nullptr) return {};
   const std::scoped_lock lock(all->mutex);
   if (all->session == nullptr) return {};
@@ -164,14 +126,14 @@ ExportCounters export_counters() {
 }
 
 bool is_own_key(const KeyName& name) {
-  State* all = state.existing();
+  ExportState* all = export_state.existing();
   if (all == nullptr) return false;
   const std::scoped_lock lock(all->mutex);
   return all->session != nullptr && all->session->endpoint() == name.endpoint;
 }
 
 acl::aclError open_own_key(const KeyName& name, SharedBytes* out) {
-  State& all = state.get();
+  ExportState& all = export_state.get();
   const std::scoped_lock lock(all.mutex);
   const Export* key = all.session != nullptr ? all.session->find(name) : nullptr;
   if (key == nullptr || key->freed) {
@@ -188,7 +150,7 @@ acl::aclError open_own_key(const KeyName& name, SharedBytes* out) {
   }
   ImportedBytes& bytes = out->bytes;
   bytes.descriptor = UniqueFd(::fcntl(pinned.descriptor(), F_DUPFD_CLOEXEC, 0));
-  if (!bytes.descriptor) return refuse_descriptors(errno);
+  if (!bytes.descriptor) return refuse_export_descriptors(errno);
   bytes.offset = key->address - pinned.base();
   bytes.size = key->size;
   bytes.page_size = pinned.page_size();
@@ -202,7 +164,7 @@ acl::aclError open_own_key(const KeyName& name, SharedBytes* out) {
 }
 
 bool close_own_key(const KeyName& name) {
-  State* all = state.existing();
+  ExportState* all = export_state.existing();
   if (all == nullptr) return false;
   const std::scoped_lock lock(all->mutex);
   Export* key = all->session != nullptr ? all->session->find(name) : nullptr;
@@ -232,11 +194,9 @@ aclError aclrtIpcMemGetExportKey(void* devPtr, std::size_t size, char* key, std:
   const auto address = reinterpret_cast<std::uintptr_t>(devPtr);
   if (const aclError refused = check_exportable(pinned, address, size)) return refused;
 
-  State& all = state.get();
+  ExportState& all = export_state.get();
   const std::scoped_lock lock(all.mutex);
-  if (all.session == nullptr) {
-    if (const int error = ExportSession::start(all.mutex, &all.session)) return refuse_start(error);
-  }
+  if (const aclError refused = need_session(all)) return refused;
   const Export* made =
       all.session->add(address, size, pinned.id(), flags == ipc_export::disable_pid_validation, own_form());
   if (made == nullptr) {
@@ -261,7 +221,7 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
 
-  State& all = state.get();
+  ExportState& all = export_state.get();
   const std::scoped_lock lock(all.mutex);
   aclError refused = code::success;
   Export* exported = own_key_to_change(all, key, &refused);
@@ -275,7 +235,7 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
       return refuse(code::rt_drv_internal, Cause{.reason = Reason::key_limit, .available = whitelist_limit()},
                     fmt::format("the key lists {} pids, and that is all it can list", whitelist_limit()));
     }
-    if (!exported->whitelist.admit(number, all.session->directory())) return refuse_descriptors(EMFILE);
+    if (!exported->whitelist.admit(number, all.session->directory())) return refuse_export_descriptors(EMFILE);
     ++admitted;
   }
   if (admitted == 0) {
@@ -285,8 +245,8 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
   return code::success;
 }
 
-// One server is all this runtime plays, so nobody from another one ever asks for a key: what is left of this call is
-// its checks.
+// Keys are known on their own server only, so nobody from another one is ever served: what is left of this call is its
+// checks.
 aclError aclrtIpcMemImportPidInterServer(const char* key, aclrtServerPid* serverPids, std::size_t num) {
   if (key == nullptr) return refuse_null("key");
   if (serverPids == nullptr) return refuse_null("serverPids");
@@ -304,7 +264,7 @@ aclError aclrtIpcMemImportPidInterServer(const char* key, aclrtServerPid* server
     return refuse(code::rt_feature_not_support, Reason::unsupported,
                   fmt::format("{} is no part of a super-pod", product_name(profile().product)));
   }
-  State& all = state.get();
+  ExportState& all = export_state.get();
   const std::scoped_lock lock(all.mutex);
   aclError refused = code::success;
   static_cast<void>(own_key_to_change(all, key, &refused));
@@ -335,7 +295,7 @@ aclError aclrtIpcMemSetAttr(const char* key, aclrtIpcMemAttrType type, std::uint
   const std::optional<KeyName> name = decode_key(key, own_form());
   if (!name) return refuse(code::rt_drv_internal, Reason::unknown_key, "these bytes are no key");
   if (product == Product::p950) return code::success;  // the importer's choice, for its next import of the key
-  State& all = state.get();
+  ExportState& all = export_state.get();
   const std::scoped_lock lock(all.mutex);
   if (all.session == nullptr || all.session->find(*name) == nullptr) {
     return refuse(code::rt_drv_internal, Reason::not_the_exporter, "this process has exported no such key");
@@ -349,13 +309,13 @@ namespace {
 Server* forking_server = nullptr;  // between prepare and parent or child
 }
 
-void exports_before_fork() { state.before_fork(); }
-void exports_after_fork_in_parent() { state.after_fork_in_parent(); }
-void exports_after_fork_in_child() { state.after_fork_in_child(); }
+void exports_before_fork() { export_state.before_fork(); }
+void exports_after_fork_in_parent() { export_state.after_fork_in_parent(); }
+void exports_after_fork_in_child() { export_state.after_fork_in_child(); }
 
 // After exports_before_fork, whose lock keeps the session where it is.
 void server_before_fork() {
-  State* all = state.existing();
+  ExportState* all = export_state.existing();
   forking_server = all != nullptr && all->session != nullptr ? &all->session->server() : nullptr;
   if (forking_server != nullptr) forking_server->lock();
 }

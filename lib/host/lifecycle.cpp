@@ -17,6 +17,7 @@
 #include "process_page.hpp"
 #include "profile.hpp"
 #include "reservation.hpp"
+#include "token_imports.hpp"
 #include "unique_fd.hpp"
 
 #include <fcntl.h>
@@ -136,6 +137,7 @@ void stop(State& all) {
   all.references = 0;
   all.config.reset();
   imports_shut_down();
+  token_imports_shut_down();
   exports_shut_down();
   reservations_shut_down();
   handles_shut_down();

@@ -11,12 +11,6 @@ acl::aclError calls::aclrtMemSetAccess(void*, std::size_t, aclrtMemAccessDesc*, 
 acl::aclError calls::aclrtMemGetAccess(void*, aclrtMemLocation*, std::uint64_t*) { return not_yet(); }
 acl::aclError calls::aclrtMemGetAddressRange(void*, void**, std::size_t*) { return not_yet(); }
 acl::aclError calls::aclrtPointerGetAttributes(const void*, aclrtPtrAttributes*) { return not_yet(); }
-acl::aclError calls::aclrtMemExportToShareableHandle(aclrtDrvMemHandle, aclrtMemHandleType, std::uint64_t, std::uint64_t*) { return not_yet(); }
-acl::aclError calls::aclrtMemSetPidToShareableHandle(std::uint64_t, std::int32_t*, std::size_t) { return not_yet(); }
-acl::aclError calls::aclrtMemImportFromShareableHandle(std::uint64_t, std::int32_t, aclrtDrvMemHandle*) { return not_yet(); }
-acl::aclError calls::aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle, std::uint64_t, aclrtMemSharedHandleType, void*) { return not_yet(); }
-acl::aclError calls::aclrtMemSetPidToShareableHandleV2(void*, aclrtMemSharedHandleType, std::int32_t*, std::size_t) { return not_yet(); }
-acl::aclError calls::aclrtMemImportFromShareableHandleV2(void*, aclrtMemSharedHandleType, std::uint64_t, aclrtDrvMemHandle*) { return not_yet(); }
 acl::aclError calls::aclrtMemP2PMap(void*, std::size_t, std::int32_t, std::uint64_t) { return not_yet(); }
 acl::aclError calls::aclrtHostRegister(void*, std::uint64_t, aclrtHostRegisterType, void**) { return not_yet(); }
 acl::aclError calls::aclrtHostRegisterV2(void*, std::uint64_t, std::uint32_t) { return not_yet(); }

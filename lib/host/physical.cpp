@@ -6,6 +6,7 @@
 #include "fork.hpp"
 #include "ledger.hpp"
 #include "per_process.hpp"
+#include "token_exports.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -78,8 +79,9 @@ PhysicalMemory::PhysicalMemory() : id(next_id.fetch_add(1, std::memory_order_rel
 
 PhysicalMemory::~PhysicalMemory() {
   State& all = state.get();
+  if (origin == HandleOrigin::allocated) token_of_memory_ends(id);
   if (charged) {
-    ledger_release(device, size);
+    if (!ledger_let_go(file)) ledger_release(device, size);
     all.charged_bytes.fetch_sub(size, std::memory_order_relaxed);
   }
   all.memories.fetch_sub(1, std::memory_order_relaxed);
@@ -110,6 +112,29 @@ acl::aclError make_physical(const PhysicalRequest& request, Physical* out) {
     made->charged = true;
     state.get().charged_bytes.fetch_add(request.size, std::memory_order_relaxed);
   }
+  *out = made;
+  return 0;
+}
+
+acl::aclError adopt_physical(PhysicalImport&& import, Physical* out) {
+  const std::uint64_t file = inode_of(import.descriptor.get());
+  const bool charged = import.device >= 0 && !import.elsewhere;
+  if (charged) {
+    if (const acl::aclError refused = ledger_hold(import.device, file, import.size)) return refused;
+  }
+  const auto made = std::make_shared<PhysicalMemory>();
+  made->descriptor = std::move(import.descriptor);
+  made->sealed = import.sealed;
+  made->size = import.size;
+  made->page_size = import.page_size;
+  made->property = import.property;
+  made->device = import.device;
+  made->local_device = import.local_device;
+  made->origin = import.origin;
+  made->p2p = import.p2p;
+  made->file = file;
+  made->charged = charged;
+  if (charged) state.get().charged_bytes.fetch_add(import.size, std::memory_order_relaxed);
   *out = made;
   return 0;
 }

@@ -75,6 +75,21 @@ struct PhysicalRequest {
 };
 acl::aclError make_physical(const PhysicalRequest& request, Physical* out);
 
+// Memory of another process: its descriptor has been checked. Held on its device together with the others that hold it.
+struct PhysicalImport {
+  UniqueFd descriptor;
+  bool sealed = true;
+  std::uint64_t size = 0;
+  std::uint64_t page_size = 0;
+  acl::aclrtPhysicalMemProp property{};
+  std::int32_t device = -1;
+  std::int32_t local_device = -1;
+  HandleOrigin origin = HandleOrigin::imported_v1;
+  bool p2p = false;
+  bool elsewhere = false;  // on the device of another server, which has its own count of it
+};
+acl::aclError adopt_physical(PhysicalImport&& import, Physical* out);
+
 // aclFinalize, after every mapping has ended: every handle goes.
 void handles_shut_down();
 

@@ -6,6 +6,7 @@
 #include "physical.hpp"
 #include "physical_kind.hpp"
 #include "profile.hpp"
+#include "token_exports.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -78,7 +79,11 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
   if (handle == nullptr) return refuse_null("handle");
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
-  return free_handle(handle);
+  // 950: the token of a handle goes when the handle is freed, mapped or not.
+  const Physical memory = profile().product == Product::p950 ? physical_of(handle) : nullptr;
+  const aclError refused = free_handle(handle);
+  if (refused == code::success && memory != nullptr && physical_of(handle) == nullptr) token_of_memory_ends(memory->id);
+  return refused;
 }
 
 aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop, aclrtMemGranularityOptions option,

@@ -29,7 +29,8 @@ inline constexpr std::size_t most_connections = 1024;
 struct Answer {
   Reply reply;
   int descriptor = -1;
-  PinnedBlock memory;  // whose descriptor that is, if it is a block's
+  PinnedBlock memory;                  // whose descriptor that is, if it is a block's
+  std::shared_ptr<const void> keeper;  // or if it is a handle's
 };
 
 class Answerer {

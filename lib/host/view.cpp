@@ -10,6 +10,8 @@
 #include "physical.hpp"
 #include "pieces.hpp"
 #include "reservation.hpp"
+#include "token_exports.hpp"
+#include "token_imports.hpp"
 
 #include <devshare/instrument.hpp>
 
@@ -52,7 +54,9 @@ Counters counters() {
           .peer_grants = ledger_grants_held(),
           .handles = physical.handles,
           .reservations = ranges.reservations,
-          .mappings = ranges.mappings};
+          .mappings = ranges.mappings,
+          .tokens_exported = tokens_exported(),
+          .handles_imported = handles_imported()};
 }
 
 std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }
