@@ -9,6 +9,8 @@
 #include "support/story.hpp"
 
 #include "host/ledger.hpp"
+#include "host/profile.hpp"
+#include "host/state_file.hpp"
 #include "host/state_layout.hpp"
 
 #include <fcntl.h>
@@ -649,6 +651,60 @@ TEST_CASE("a file in its place that is not one is refused") {
     file.close();
     refused_for("no state file");
   }
+}
+
+TEST_CASE("the process that finds no slot counts for itself and says why, and the one after a slot was freed does not") {
+  Story story;
+  story.actor("crowd", [](Actor& me) {
+    const HostSession session = open_session();
+    me.expect(take(unit), "it has a slot, as any process");
+    // A lock belongs to a process, and so one process can hold every slot, as 1,024 processes would.
+    const std::string directory = host::profile().state_directory;
+    const std::uint64_t machine = std::stoull(names_in(directory).at(0).substr(std::strlen("devices-")), nullptr, 16);
+    std::string refused;
+    host::StateFile own = host::StateFile::open(host::open_state_directory(directory), machine, 5000, &refused);
+    me.expect(static_cast<bool>(own), "it opens the file: " + refused);
+    me.expect(own.lock(5000), "it has the file's lock");
+    me.expect(own.reserve(host::slot_count), "the file has room for all slots");
+    for (std::size_t index = 0; index < host::slot_count; ++index) {
+      if (own.slot(index).pid.load() != 0) continue;
+      own.slot(index).clear();
+      me.expect(own.take_slot(index), "it takes a free slot");
+      own.slot(index).pid.store(::getpid());
+    }
+    own.header().high_water.store(static_cast<std::uint32_t>(host::slot_count));
+    own.unlock();
+    me.step("all slots are taken");
+    me.pause_until("late", "refused");
+    me.expect(own.lock(5000), "it has the file's lock again");
+    own.slot(700).clear();
+    own.drop_slot(700);
+    own.unlock();
+    me.step("one is free");
+    me.pause_until("late", "done");
+  });
+  story.actor("late", [](Actor& me) {
+    me.pause_until("crowd", "all slots are taken");
+    {
+      const HostSession session = open_session();
+      me.expect_equal(host::device_state_scope(), "process", "there is no slot left");
+      me.expect_equal(host::device_state_note(), "1024 processes share the state file, and that is all it has room for",
+                      "which is said");
+      me.expect(take(40 * unit) && !take(1), "it has the capacity for itself");
+      me.expect_equal(in_use(), 40 * unit, "and counts its own bytes");
+      me.expect(host::ledger_grant(0, 1) == 0 && host::ledger_direction_on(0, 1), "and its grants");
+    }
+    me.step("refused");
+    me.pause_until("crowd", "one is free");
+    {
+      const HostSession session = open_session();
+      me.expect_equal(host::device_state_scope(), "machine", "the next session finds a slot");
+      me.expect_equal(in_use(), unit, "and sees what others have");
+      me.expect(!take(40 * unit) && take(39 * unit), "which counts");
+    }
+    me.step("done");
+  });
+  story.run();
 }
 
 TEST_CASE("a full file system means being alone, not a bus error") {
