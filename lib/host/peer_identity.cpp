@@ -91,11 +91,12 @@ pid_t own_pid() noexcept {
 }
 
 std::int32_t own_inode_number() noexcept {
+  // Without inodes that differ the plain pid is the best there is: right among processes of one namespace.
+  if (!pidfd_inodes_differ()) return own_pid();
   return once_a_process([] {
     const UniqueFd self = open_pidfd(::getpid());
     const ProcessIdentity identity = identity_of(self.get(), ::getpid());
-    // Without inodes that differ the plain pid is the best there is: right among processes of one namespace.
-    return identity && pidfd_inodes_differ() ? inode_number(identity) : ::getpid();
+    return identity ? inode_number(identity) : ::getpid();
   });
 }
 
@@ -108,7 +109,7 @@ bool pidfd_inodes_differ() noexcept {
     struct statfs system {};
     return self && ::fstatfs(self.get(), &system) == 0 && system.f_type == pidfs_magic;
   }();
-  return differ;
+  return differ && !profile().identity_by_start_time;
 }
 
 ProcessIdentity identity_of(int pidfd, pid_t pid) noexcept {

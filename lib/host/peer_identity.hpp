@@ -26,7 +26,7 @@ struct ProcessIdentity {
   bool operator==(const ProcessIdentity&) const = default;
 };
 
-// False on kernels whose pidfds all have one inode. Asked once.
+// False on kernels whose pidfds all have one inode, and where DEVSHARE_HOST_IDENTITY=start_time plays one.
 bool pidfd_inodes_differ() noexcept;
 
 // The identity of a live process; empty when it has ended or when nothing can be learnt. `pid` is needed on old

@@ -43,6 +43,7 @@ struct Profile {
   std::uint8_t server = 0;  // which of the machine's servers this process is on: only fabric tokens pass between them
   std::int32_t bare_pid_offset = 0;
   bool bare_pid_by_inode = false;              // DEVSHARE_HOST_BARE_PID=inode
+  bool identity_by_start_time = false;         // as on kernels before 6.9
   bool exporter_death_invalidates = true;      // keys: memory goes with its process
   bool cross_device_copy_allowed = false;      // what some hardware was seen to do against R42
   bool interior_export_allowed = false;        // R10, the lenient reading

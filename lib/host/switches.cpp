@@ -143,6 +143,10 @@ bool set_bare_pid(Profile& profile, std::string_view text) {
   return parse_choice(text, "plain", "inode", &profile.bare_pid_by_inode);
 }
 
+bool set_identity(Profile& profile, std::string_view text) {
+  return parse_choice(text, "inode", "start_time", &profile.identity_by_start_time);
+}
+
 bool set_exporter_death(Profile& profile, std::string_view text) {
   return parse_choice(text, "keep", "invalidate", &profile.exporter_death_invalidates);
 }
@@ -241,6 +245,7 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_HUGE_PAGE", set_huge_page, "a power of two from the normal page to 1G"},
     {"DEVSHARE_HOST_BARE_PID_OFFSET", set_bare_pid_offset, "a number"},
     {"DEVSHARE_HOST_BARE_PID", set_bare_pid, "plain or inode"},
+    {"DEVSHARE_HOST_IDENTITY", set_identity, "inode or start_time"},
     {"DEVSHARE_HOST_EXPORTER_DEATH", set_exporter_death, "invalidate or keep"},
     {"DEVSHARE_HOST_CROSS_DEVICE_COPY", set_cross_device_copy, "refuse or allow"},
     {"DEVSHARE_HOST_INTERIOR_EXPORT", set_interior_export, "refuse or allow"},

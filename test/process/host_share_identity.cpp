@@ -2,6 +2,7 @@
 // Who is who when processes share by key: numbers, start times, containers, and the names of endpoints.
 #include "key_process.hpp"
 #include "support/catch.hpp"
+#include "support/containers.hpp"
 #include "support/isolation.hpp"
 
 #include <unistd.h>
@@ -83,7 +84,7 @@ TEST_CASE("a pid that was admitted before its process existed admits nobody, and
 
 TEST_CASE("B015 the number of a container's importer is not its pid, and admits it all the same") {
   const auto container = Isolation::pid;
-  if (const std::string why = why_no(container); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   story.actor("A", [](Actor& me) {
     const Process a(me);
@@ -113,7 +114,7 @@ TEST_CASE("B015 the number of a container's importer is not its pid, and admits 
 
 TEST_CASE("B013 B017 exporters that are both pid 1 in their containers are two, and so are one's lives") {
   const auto container = Isolation::pid;
-  if (const std::string why = why_no(container); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   story.kill("first life", at("exported"));
   story.start("second life", at("I", "lost the first"));
@@ -149,7 +150,7 @@ TEST_CASE("B013 B017 exporters that are both pid 1 in their containers are two, 
 
 TEST_CASE("a plain pid cannot be checked from inside a container; the importer is told the switch that helps") {
   const auto container = Isolation::pid;
-  if (const std::string why = why_no(container); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
   for (const bool by_inode : {false, true}) {
     Story story;
     story.actor("A", Role{container, 0}, [](Actor& me) {

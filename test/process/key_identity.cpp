@@ -3,6 +3,7 @@
 // Cases that this machine cannot show are skipped with the reason.
 #include "host/peer_identity.hpp"
 #include "support/child.hpp"
+#include "support/containers.hpp"
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -51,7 +53,7 @@ void import_and_use(const Party& b, std::string_view exporter) {
 
 TEST_CASE("R14 an importer in a container, and an exporter outside") {
   for (const Isolation container : {Isolation::pid, Isolation::pid | Isolation::user}) {
-    if (const std::string why = why_no(container); !why.empty()) DEVSHARE_SKIP(why);
+    if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
     INFO("in " << in_words(container));
     Story story;
     story.actor("A", [](Actor& me) { export_and_share(Party(me), "B"); });
@@ -67,7 +69,7 @@ TEST_CASE("R14 an importer in a container, and an exporter outside") {
 
 TEST_CASE("R14 an importer and an exporter in two containers, side by side, both number 1") {
   for (const Isolation container : {Isolation::pid, Isolation::pid | Isolation::user}) {
-    if (const std::string why = why_no(container); !why.empty()) DEVSHARE_SKIP(why);
+    if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
     INFO("in " << in_words(container));
     Story story;
     story.actor("A", Role{container, 0}, [](Actor& me) {
@@ -83,7 +85,7 @@ TEST_CASE("R14 an importer and an exporter in two containers, side by side, both
 }
 
 TEST_CASE("R14 an importer and an exporter in one container") {
-  if (const std::string why = why_no(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   story.actor("A", Role{Isolation::pid, 0}, [](Actor& me) {
     int numbers[2];
@@ -116,7 +118,7 @@ TEST_CASE("R14 an importer and an exporter in one container") {
 }
 
 TEST_CASE("R14 an exporter in a container cannot check a plain pid from outside, and says what helps") {
-  if (const std::string why = why_no(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   if (!host::in_initial_pid_namespace()) DEVSHARE_SKIP("this test itself runs in a container");
   Story story;
   story.actor("A", Role{Isolation::pid, 0}, [](Actor& me) {
@@ -139,7 +141,7 @@ TEST_CASE("R14 an exporter in a container cannot check a plain pid from outside,
 }
 
 TEST_CASE("R14 with BARE_PID=inode an exporter in a container admits importers from outside") {
-  if (const std::string why = why_no(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   const Switches switches{{"BARE_PID", "inode"}};
   Story story;
   story.actor("A", Role{Isolation::pid, 0}, [&](Actor& me) { export_and_share(Party(me, 0, switches), "B"); });
@@ -148,7 +150,7 @@ TEST_CASE("R14 with BARE_PID=inode an exporter in a container admits importers f
 }
 
 TEST_CASE("B013 two exporters that are both number 1 in their containers are two to their importer") {
-  if (const std::string why = why_no(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
+  if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   for (const std::size_t seed : {1U, 2U}) {
     story.actor(fmt::format("X{}", seed), Role{Isolation::pid, 0}, [seed](Actor& me) {
@@ -245,6 +247,32 @@ TEST_CASE("R15 B017 a number that is used again does not inherit the admission o
     me.step("done");
   });
   story.run();
+}
+
+TEST_CASE("R14 a process that was admitted and becomes another program is admitted still, and its children are not") {
+  Story story;
+  const std::string message = story.file("ticket");
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto key = me.must(export_key(a.allocate(pattern(4 * KiB))), "A exports");
+    a.share_with("B", key);
+    me.pause_until_ended("B");
+    me.expect(a.read(key.bytes()) == pattern(4 * KiB, 1), "A sees what the program wrote that B became");
+    a.me.must(a.me.must(std::move(key).close(), "A closes").close(), "and frees");
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const Bytes ticket = me.receive_bytes("A");
+    std::ofstream(message, std::ios::binary).write(reinterpret_cast<const char*>(ticket.data()), ticket_size);
+    const ChildEnd child = run_program({DEVSHARE_IMPORTER, message});
+    me.expect(child.exited && child.code == 2, "a program that B starts is another process: " + child.in_words());
+    me.expect(child.output.find("not_admitted") != std::string::npos, "and not admitted: " + child.output);
+    me.exec({DEVSHARE_IMPORTER, message});
+  });
+  story.run();
+  CHECK(story.output("B").find("imported 4096 bytes") != std::string::npos);
 }
 
 TEST_CASE("R13 R17 a ticket does not help who was not admitted, nor can a friend admit it") {

@@ -85,6 +85,7 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
         {"HUGE_PAGE", "1G"},
         {"BARE_PID_OFFSET", "100000"},
         {"BARE_PID", "inode"},
+        {"IDENTITY", "start_time"},
         {"EXPORTER_DEATH", "keep"},
         {"CROSS_DEVICE_COPY", "allow"},
         {"INTERIOR_EXPORT", "allow"},
@@ -106,6 +107,7 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
          CHECK(machine.huge_page == 1 << 30);
          CHECK(machine.bare_pid_offset == 100000);
          CHECK(machine.bare_pid_by_inode);
+         CHECK(machine.identity_by_start_time);
          CHECK_FALSE(machine.exporter_death_invalidates);
          CHECK(machine.cross_device_copy_allowed);
          CHECK(machine.interior_export_allowed);
@@ -140,6 +142,7 @@ TEST_CASE("a value that cannot be understood stops aclInit, which names the vari
   refused("DEVSHARE_HOST_HUGE_PAGE", "3M");
   refused("DEVSHARE_HOST_BARE_PID_OFFSET", "1e5");
   refused("DEVSHARE_HOST_BARE_PID", "yes");
+  refused("DEVSHARE_HOST_IDENTITY", "pid");
   refused("DEVSHARE_HOST_EXPORTER_DEATH", "no");
   refused("DEVSHARE_HOST_CROSS_DEVICE_COPY", "1");
   refused("DEVSHARE_HOST_INTERIOR_EXPORT", "true");
