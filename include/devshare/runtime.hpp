@@ -2,6 +2,7 @@
 // Runtime: the process's ACL runtime, the vendor's or the host runtime that is linked in.
 #pragma once
 
+#include <devshare/detail/runtime_layout.hpp>
 #include <devshare/detail/runtime_record.hpp>
 #include <devshare/device.hpp>
 #include <devshare/process.hpp>

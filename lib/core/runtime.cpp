@@ -146,6 +146,9 @@ Result<Session> open_locked() noexcept {
 
 }  // namespace
 
+template <>
+const char RuntimeLayout<number_of_layout()>::in_library = 1;
+
 void runtime_after_fork_in_child() noexcept { begin_in_child(the_state()); }
 
 // A child that was born without its fork handlers, as by a raw clone, still has its parent's number as `pid`.
