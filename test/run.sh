@@ -7,7 +7,7 @@
 #   --sanitize=address|thread          address comes with undefined behaviour and leaks
 #   --no-exceptions                    the library and the tests built without C++ exceptions
 #   --suite=NAME                       only that one: unit process fault counts compile_fail architecture consumer fuzz examples
-#   --soak                             the long form of the tests that have one
+#   --soak                             only the suite `soak`: kills, rounds and mutations, many times over; takes long
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/build.sh
@@ -16,14 +16,13 @@ compiler=g++
 sanitize=
 exceptions=true
 suites=
-soak=
 for option in "$@"; do
   case "$option" in
     --compiler=g++ | --compiler=clang++) compiler=${option#*=} ;;
     --sanitize=address | --sanitize=thread) sanitize=${option#*=} ;;
     --no-exceptions) exceptions=false ;;
     --suite=?*) suites="$suites --suite=devshare:${option#*=}" ;;
-    --soak) soak=1 ;;
+    --soak) suites="$suites --suite=devshare:soak" ;;
     *) sed -n '3,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; give_up "no such option: $option" ;;
   esac
 done
@@ -41,7 +40,6 @@ case "$sanitize" in
   *) set -- ;;
 esac
 [ -z "$sanitize" ] || multiplier=4
-[ -z "$soak" ] || multiplier=20
 configure "$compiler" "$directory" -Dexceptions=$exceptions "$@"
 [ -n "$suites" ] || build "$directory" # for a suite Meson builds what its tests need
 
@@ -49,7 +47,6 @@ configure "$compiler" "$directory" -Dexceptions=$exceptions "$@"
 export ASAN_OPTIONS="${ASAN_OPTIONS-detect_stack_use_after_return=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS-print_stacktrace=1:halt_on_error=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS-second_deadlock_stack=1}"
-export DEVSHARE_TEST_SOAK="$soak"
 export DEVSHARE_TEST_RESULTS="$PWD/$directory/results"
 rm -rf "$DEVSHARE_TEST_RESULTS" "$directory/meson-logs/testlog.json"
 mkdir -p "$DEVSHARE_TEST_RESULTS"

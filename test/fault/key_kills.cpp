@@ -3,6 +3,7 @@
 // survives gets its success or a typed error and never hangs, and nothing is left of who died but one inert file.
 #include "support/child.hpp"
 #include "support/sharing.hpp"
+#include "support/soak.hpp"
 #include "support/soon.hpp"
 
 #include <chrono>
@@ -63,6 +64,17 @@ void nothing_is_left_of(const Story& story) {
       {.set = {{"DEVSHARE_HOST_STATE", story.state_directory()}}});
   INFO(end.in_words());
   CHECK(end.good());
+}
+
+// Every death, on the exporter's device and on another.
+void for_each(const std::vector<Death>& deaths, void (*kill)(const Death& death, std::int32_t device)) {
+  const int rounds = times_over();
+  for (int round = 0; round < rounds; ++round) {
+    for (const Death& death : deaths) {
+      kill(death, 0);
+      if (death.step != "copying") kill(death, 1);  // R42
+    }
+  }
 }
 
 // --- the exporter dies ----------------------------------------------------------------------------------------------
@@ -211,12 +223,7 @@ TEST_CASE("R18 R20 B070 the exporter is killed at every step: the importer is to
       {"A", "closed"},
       {"A", "freed"},
   };
-  for (const Death& death : deaths) {
-    for (const std::int32_t device : {0, 1}) {
-      if (device == 1 && death.step == "copying") continue;  // R42
-      kill_the_exporter(death, device);
-    }
-  }
+  for_each(deaths, kill_the_exporter);
 }
 
 TEST_CASE("B070 with EXPORTER_DEATH=keep the bytes stay with the importer, and new importers are told") {
@@ -348,12 +355,7 @@ TEST_CASE("B068 the importer is killed at every step: the exporter keeps everyth
       {"B", "closing", into_it, Entry::aclrtIpcMemClose},
       {"B", "closed"},
   };
-  for (const Death& death : deaths) {
-    for (const std::int32_t device : {0, 1}) {
-      if (device == 1 && death.step == "copying") continue;  // R42
-      kill_the_importer(death, device);
-    }
-  }
+  for_each(deaths, kill_the_importer);
 }
 
 // --- stopped, not dead ----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "support/descriptors.hpp"
 #include "support/host_session.hpp"
 #include "support/sanitizers.hpp"
+#include "support/soak.hpp"
 #include "support/story.hpp"
 
 #include "host/ledger.hpp"
@@ -219,7 +220,7 @@ TEST_CASE("a storm of kills: no reader ever sees more than there is, and nothing
     std::atomic<std::uint64_t> most_seen{0};
     std::atomic<std::uint64_t> read{0};
   };
-  Story story(120s);
+  Story story(120s * times_over());
   story.actor("storm", [](Actor& me) {
     auto* const weather = shared<Weather>();
     const auto worker = [weather](unsigned seed) {
@@ -250,7 +251,7 @@ TEST_CASE("a storm of kills: no reader ever sees more than there is, and nothing
     std::minstd_rand random(4711);
     std::vector<pid_t> workers(6);
     for (pid_t& pid : workers) pid = spawn([&] { worker(static_cast<unsigned>(random())); });
-    const int kills = under_sanitizer() ? 40 : 100;
+    const int kills = (under_sanitizer() ? 40 : 100) * times_over();
     for (int kill = 0; kill < kills; ++kill) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
       pid_t& victim = workers[random() % workers.size()];
@@ -275,7 +276,7 @@ TEST_CASE("a storm of kills: no reader ever sees more than there is, and nothing
 }
 
 TEST_CASE("the same storm through aclrtMalloc and aclrtFree leaves the device empty") {
-  Story story(120s);
+  Story story(120s * times_over());
   story.actor("storm", [](Actor& me) {
     auto* const over = shared<std::atomic<bool>>();
     const auto worker = [over] {
@@ -290,7 +291,8 @@ TEST_CASE("the same storm through aclrtMalloc and aclrtFree leaves the device em
     };
     std::vector<pid_t> workers(6);
     for (pid_t& pid : workers) pid = spawn(worker);
-    for (int kill = 0; kill < 30; ++kill) {
+    const int kills = 30 * times_over();
+    for (int kill = 0; kill < kills; ++kill) {
       std::this_thread::sleep_for(2ms);
       pid_t& victim = workers[static_cast<std::size_t>(kill) % workers.size()];
       ::kill(victim, SIGKILL);
