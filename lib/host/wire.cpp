@@ -112,8 +112,9 @@ bool describes_memory(const Reply& reply) noexcept {
     case Op::import_memory:
       return reply.size != 0 && reply.device >= 0 && reply.offset + reply.size >= reply.size &&
              is_page_size(reply.page_size);
-    case Op::import_handle:  // whole
-      return reply.size != 0 && reply.device >= -1 && reply.offset == 0 && is_page_size(reply.page_size);
+    case Op::import_handle:  // always whole
+      return reply.size != 0 && reply.device >= -1 && reply.offset == 0 && is_page_size(reply.page_size) &&
+             reply.size % reply.page_size == 0;
     case Op::admit:
       break;
   }

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // An importer and exporters that lie: whatever answers at a key's name, the import is refused in words and in time, and
 // nothing of it is mapped or kept (B003, B029, B080).
+#include "rogue_exporter.hpp"
 #include "support/catch.hpp"
 #include "support/descriptors.hpp"
 #include "support/host_session.hpp"
 
-#include "host/channel.hpp"
-#include "host/control_page.hpp"
-#include "host/endpoint.hpp"
-#include "host/key.hpp"
-#include "host/wire.hpp"
-
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <thread>
 #include <utility>
 
@@ -30,94 +20,6 @@ using namespace devshare::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr int all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-UniqueFd memory_file(off_t length, int seals = all_seals) {
-  UniqueFd file(::memfd_create("rogue", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  REQUIRE(::ftruncate(file.get(), length) == 0);
-  if (seals != 0) REQUIRE(::fcntl(file.get(), F_ADD_SEALS, seals) == 0);
-  return file;
-}
-
-// An exporter by the book, except where a test bends it.
-class Exporter {
- public:
-  struct Script {
-    std::function<void(Reply&, UniqueFd&)> hello = [](Reply&, UniqueFd&) {};
-    std::function<void(Reply&, UniqueFd&)> memory = [](Reply&, UniqueFd&) {};
-    std::function<bool(int)> instead_of_hello = [](int) { return false; };  // true: done, hang up
-    std::function<bool(int)> instead_of_memory = [](int) { return false; };
-  };
-
-  explicit Exporter(Script script) : script_(std::move(script)) {
-    REQUIRE(endpoint_.open("") == 0);
-    REQUIRE(ControlPage::create(endpoint_.name(), &page_) == 0);
-    word_ = page_->turn_on(0);
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~Exporter() {
-    stop_ = true;
-    thread_.join();
-  }
-  Exporter(const Exporter&) = delete;
-  Exporter& operator=(const Exporter&) = delete;
-
-  KeyBytes key() const { return encode_key(new_key_name(endpoint_.name(), 0, KeyForm::text), KeyForm::text); }
-  int greeted() const { return greeted_; }
-
- private:
-  void serve() {
-    while (!stop_) {
-      const UniqueFd importer(::accept4(endpoint_.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (importer) {
-        answer_all(importer.get());
-      } else {
-        std::this_thread::sleep_for(1ms);
-      }
-    }
-  }
-  void answer_all(int importer) {
-    while (!stop_) {
-      RequestBytes bytes;
-      const Received received = receive_message(importer, bytes, false, MSG_DONTWAIT);
-      if (received.outcome == Received::Outcome::nothing) {
-        std::this_thread::sleep_for(1ms);
-        continue;
-      }
-      const auto request = decode_request(bytes);
-      if (received.outcome != Received::Outcome::message || !request) return;
-      const bool hello = request->op == Op::hello;
-      if (hello) ++greeted_;
-      if (hello ? script_.instead_of_hello(importer) : script_.instead_of_memory(importer)) return;
-      Reply reply;
-      reply.op = request->op;
-      reply.sequence = request->sequence;
-      UniqueFd descriptor;
-      if (hello) {
-        reply.watch = endpoint_.name();
-        descriptor = UniqueFd(::dup(page_->descriptor()));
-        script_.hello(reply, descriptor);
-      } else {
-        reply.device = 0;
-        reply.watch = word_;
-        reply.size = 4096;
-        reply.page_size = 4096;
-        descriptor = memory_file(4096);
-        script_.memory(reply, descriptor);
-      }
-      if (send_message(importer, encode(reply), descriptor.get(), 0) != 0) return;
-    }
-  }
-
-  Script script_;
-  Endpoint endpoint_;
-  std::unique_ptr<ControlPage> page_;
-  std::uint64_t word_ = 0;
-  std::atomic<bool> stop_{false};
-  std::atomic<int> greeted_{0};
-  std::thread thread_;
-};
 
 // Imports from such an exporter and looks at what is left afterwards.
 struct Outcome {

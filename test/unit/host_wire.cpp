@@ -263,6 +263,7 @@ TEST_CASE("a reply that describes memory which cannot exist is refused") {
   CHECK(is_refused([](Reply& r) { r.device = -2; }, some_handle()));
   CHECK(is_refused([](Reply& r) { r.offset = 4096; }, some_handle()));  // a handle is shared whole
   CHECK(is_refused([](Reply& r) { r.page_size = 3; }, some_handle()));
+  CHECK(is_refused([](Reply& r) { r.page_size = 4 << 20; }, some_handle()));  // and in whole pages
   CHECK(is_refused([](Reply& r) { r.kind = static_cast<TokenKind>(3); }, some_handle()));
   CHECK(is_refused([](Reply& r) { r.op = Op::admit; }, some_handle()));  // never granted
   CHECK(is_refused([](Reply& r) { r.op = static_cast<Op>(5); }, some_handle()));
