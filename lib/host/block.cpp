@@ -320,6 +320,8 @@ acl::aclError place_block(PlacedBlock&& placed) {
   block->alias = placed.alias;
   block->accessible.store(placed.accessible, std::memory_order_relaxed);
   block->shown = placed.shown;
+  block->access = placed.access;
+  block->access_given = -1;
   lend_block_bytes(*block, placed.descriptor, placed.view);
   publish(*block);
   return 0;

@@ -43,9 +43,10 @@ struct PlacedBlock {
   bool sealed = true;
   bool accessible = true;
   bool shown = false;
+  std::uint32_t access = 0;
   int descriptor = -1;        // -1: there is a view
   std::byte* view = nullptr;  // null: made when it is needed
-  std::shared_ptr<const PhysicalMemory> memory;
+  std::shared_ptr<const PhysicalMemory> memory = nullptr;
   AliasRange* alias = nullptr;
 };
 acl::aclError place_block(PlacedBlock&& placed);

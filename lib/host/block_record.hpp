@@ -30,7 +30,11 @@ struct Block {
   std::shared_ptr<const PhysicalMemory> memory;  // of a mapped piece
   AliasRange* alias = nullptr;                   // of its reservation, where it is shown
   std::atomic<bool> accessible{true};
-  bool shown = false;  // the host may touch it at `base`; guarded by the mutex of the reservations
+
+  // Of a mapped piece too, and guarded by the mutex of the reservations.
+  bool shown = false;              // the host may touch it at `base`
+  std::uint32_t access = 0;        // who may use it: bits of access_bits.hpp
+  std::int32_t access_given = -1;  // the type of location that aclrtMemSetAccess named, -1: it was not called
 
   // Its life: the live bit and the pins. A dying block takes no new pins; whoever ends it waits for the old ones.
   static constexpr std::uint64_t live_bit = std::uint64_t{1} << 63;

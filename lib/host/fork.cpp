@@ -20,11 +20,11 @@ struct Module {
 constexpr Module modules[] = {
 #define DEVSHARE_HOST_FORK_ROW(name) \
   { name##_before_fork, name##_after_fork_in_parent, name##_after_fork_in_child }
-    DEVSHARE_HOST_FORK_ROW(lifecycle),     DEVSHARE_HOST_FORK_ROW(devices), DEVSHARE_HOST_FORK_ROW(reservations),
-    DEVSHARE_HOST_FORK_ROW(blocks),        DEVSHARE_HOST_FORK_ROW(exports), DEVSHARE_HOST_FORK_ROW(imports),
-    DEVSHARE_HOST_FORK_ROW(token_imports), DEVSHARE_HOST_FORK_ROW(client),  DEVSHARE_HOST_FORK_ROW(server),
-    DEVSHARE_HOST_FORK_ROW(handles),       DEVSHARE_HOST_FORK_ROW(ledger),  DEVSHARE_HOST_FORK_ROW(instrument),
-    DEVSHARE_HOST_FORK_ROW(failure),
+    DEVSHARE_HOST_FORK_ROW(lifecycle),     DEVSHARE_HOST_FORK_ROW(devices),       DEVSHARE_HOST_FORK_ROW(reservations),
+    DEVSHARE_HOST_FORK_ROW(registrations), DEVSHARE_HOST_FORK_ROW(blocks),        DEVSHARE_HOST_FORK_ROW(exports),
+    DEVSHARE_HOST_FORK_ROW(imports),       DEVSHARE_HOST_FORK_ROW(token_imports), DEVSHARE_HOST_FORK_ROW(client),
+    DEVSHARE_HOST_FORK_ROW(server),        DEVSHARE_HOST_FORK_ROW(handles),       DEVSHARE_HOST_FORK_ROW(ledger),
+    DEVSHARE_HOST_FORK_ROW(instrument),    DEVSHARE_HOST_FORK_ROW(failure),
 #undef DEVSHARE_HOST_FORK_ROW
 };
 

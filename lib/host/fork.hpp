@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fork does to the host runtime. Each module that has a lock or a descriptor offers three functions; fork.cpp
-// calls them in one fixed order: lifecycle, devices and contexts, reservations, blocks, exports, imports of keys and of
-// tokens, connections, handles, ledger, journal, error texts (prepare), the reverse in the parent, and the same order in
-// the child.
+// calls them in one fixed order: lifecycle, devices and contexts, reservations, registrations, blocks, exports, imports
+// of keys and of tokens, connections, handles, ledger, journal, error texts (prepare), the reverse in the parent, and
+// the same order in the child.
 #pragma once
 
 namespace devshare::host {
@@ -17,6 +17,7 @@ void install_fork_handlers();  // once, in the first aclInit / aclrtSetDevice; c
   void name##_after_fork_in_child()
 DEVSHARE_HOST_FORK_MODULE(devices);
 DEVSHARE_HOST_FORK_MODULE(reservations);
+DEVSHARE_HOST_FORK_MODULE(registrations);
 DEVSHARE_HOST_FORK_MODULE(blocks);
 DEVSHARE_HOST_FORK_MODULE(exports);
 DEVSHARE_HOST_FORK_MODULE(imports);

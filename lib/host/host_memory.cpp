@@ -11,8 +11,9 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <mutex>
-#include <unordered_set>
 
 namespace devshare::host {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 constexpr std::size_t host_alignment = 64;
 
 struct State : ProcessState<State> {
-  std::unordered_set<void*> blocks;
+  std::map<std::uintptr_t, std::size_t> blocks;  // address -> size
 
   void close_inherited() noexcept {}
 };
@@ -34,6 +35,17 @@ std::uint64_t machine_memory() {
 }
 
 }  // namespace
+
+std::optional<HostBlock> host_block_with(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  const auto after = all.blocks.upper_bound(at);
+  if (after == all.blocks.begin()) return std::nullopt;
+  const auto& [base, size] = *std::prev(after);
+  if (at - base >= size) return std::nullopt;
+  return HostBlock{reinterpret_cast<void*>(base), size};
+}
 
 void host_memory_before_fork() { state.before_fork(); }
 void host_memory_after_fork_in_parent() { state.after_fork_in_parent(); }
@@ -56,7 +68,7 @@ acl::aclError calls::aclrtMallocHost(void** hostPtr, std::size_t size) {
   }
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
-  all.blocks.insert(memory);
+  all.blocks.emplace(reinterpret_cast<std::uintptr_t>(memory), size);
   *hostPtr = memory;
   return 0;
 }
@@ -68,7 +80,7 @@ acl::aclError calls::aclrtFreeHost(void* hostPtr) {
   State& all = state.get();
   {
     const std::lock_guard lock(all.mutex);
-    if (all.blocks.erase(hostPtr) == 0) {
+    if (all.blocks.erase(reinterpret_cast<std::uintptr_t>(hostPtr)) == 0) {
       return refuse(acl::code::rt_param_invalid, Reason::bad_argument,
                     fmt::format("{} is not of aclrtMallocHost, or freed already", hostPtr));
     }

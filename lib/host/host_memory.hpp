@@ -3,7 +3,17 @@
 // it back after the next aclInit too.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 namespace devshare::host {
+
+struct HostBlock {
+  void* base = nullptr;
+  std::size_t size = 0;
+};
+// The block that the address is in, if any.
+std::optional<HostBlock> host_block_with(const void* address);
 
 // Around fork, as a part of the blocks module.
 void host_memory_before_fork();

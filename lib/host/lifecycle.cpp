@@ -16,6 +16,7 @@
 #include "physical.hpp"
 #include "process_page.hpp"
 #include "profile.hpp"
+#include "registration.hpp"
 #include "reservation.hpp"
 #include "token_imports.hpp"
 #include "unique_fd.hpp"
@@ -139,6 +140,7 @@ void stop(State& all) {
   imports_shut_down();
   token_imports_shut_down();
   exports_shut_down();
+  registrations_shut_down();
   reservations_shut_down();
   handles_shut_down();
   blocks_shut_down();

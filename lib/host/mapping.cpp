@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclrtMapMem, aclrtMemMapNoAccess and aclrtUnmapMem: pieces of a reservation. A piece is a block like any other, so
 // copies and views find it; its bytes are those of its physical memory, of which it is one count.
+#include "access_bits.hpp"
 #include "block_lifetime.hpp"
 #include "block_record.hpp"
 #include "calls.hpp"
@@ -9,6 +10,7 @@
 #include "mapping_limit.hpp"
 #include "profile.hpp"
 #include "reservation.hpp"
+#include "window.hpp"
 
 #include <fmt/format.h>
 
@@ -89,6 +91,7 @@ acl::aclError place(Reservation& in, std::uintptr_t address, const Physical& mem
                     .p2p = memory->p2p,
                     .sealed = memory->sealed,
                     .accessible = accessible,
+                    .access = accessible ? access_bit(memory->local_device) : 0,
                     .descriptor = memory->descriptor.get(),
                     .memory = memory,
                     .alias = &in.alias};

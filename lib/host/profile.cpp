@@ -107,6 +107,9 @@ bool Profile::supports(acl::Entry call) const noexcept {
     case acl::Entry::aclrtIpcMemImportPidInterServer:
     case acl::Entry::aclrtReserveMemAddressNoUCMemory:
       return product == Product::a3;
+    case acl::Entry::aclrtHostRegister:
+    case acl::Entry::aclrtHostRegisterV2:
+      return product == Product::a2 || product == Product::a3 || product == Product::p950;
     default:
       return true;
   }

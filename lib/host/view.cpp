@@ -9,6 +9,7 @@
 #include "lifecycle.hpp"
 #include "physical.hpp"
 #include "pieces.hpp"
+#include "registration.hpp"
 #include "reservation.hpp"
 #include "token_exports.hpp"
 #include "token_imports.hpp"
@@ -55,6 +56,7 @@ Counters counters() {
           .handles = physical.handles,
           .reservations = ranges.reservations,
           .mappings = ranges.mappings,
+          .registrations = registrations_held(),
           .tokens_exported = tokens_exported(),
           .handles_imported = handles_imported()};
 }
