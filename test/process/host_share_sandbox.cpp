@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // B099: sharing where a sandbox or an old kernel refuses sealed memfds.
-#include "key_process.hpp"
+#include "handle_process.hpp"
 #include "support/catch.hpp"
 #include "support/isolation.hpp"
 
@@ -100,4 +100,38 @@ TEST_CASE("B099 an exporter whose control page cannot be made is refused with th
     a.free(memory);
   });
   story.run();
+}
+
+TEST_CASE("B099 two processes in a sandbox without sealed memfds share a handle when both allow the fallback") {
+  if (const std::string why = why_no_refused_system_calls(); !why.empty()) DEVSHARE_SKIP(why);
+  for (const Sandbox& sandbox : sandboxes) {
+    for (const bool both : {true, false}) {
+      INFO("the sandbox refuses " << sandbox.refuses << (both ? "" : ", and B lives outside it"));
+      Story story;
+      story.actor("A", [&](Actor& me) {
+        me.expect_equal(refuse_memfd_create(sandbox.error, sandbox.flags), 0, "a filter");
+        const HandleProcess a(me, {{"FALLBACK", "allow"}});
+        const Handle handle = a.make();
+        me.expect(!host::physical_of(handle)->sealed, "A's memory is not sealed, and says so");
+        a.put(handle, 'a');
+        me.send("B", a.share(handle));
+        me.pause_until("B", "done");
+      });
+      story.actor("B", [both](Actor& me) {
+        const HandleProcess b(me, {{"FALLBACK", both ? "allow" : "refuse"}});
+        const Token token = me.receive<Token>("A");
+        if (both) {
+          const Handle handle = b.import(token);
+          me.expect(!host::physical_of(handle)->sealed, "B's memory is not sealed, and says so");
+          me.expect_equal(b.get(handle), 'a', "B sees what A wrote");
+          b.release(handle);
+        } else {
+          b.import_fails(token, code::rt_drv_internal, Reason::protocol);
+        }
+        b.has_nothing_left();
+        me.step("done");
+      });
+      story.run();
+    }
+  }
 }
