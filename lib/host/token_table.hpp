@@ -27,6 +27,8 @@ struct TokenExport {
 // Its user has a lock, under which no memory may end: whoever gets hold of some lets go of it afterwards.
 class TokenTable {
  public:
+  explicit TokenTable(std::uint32_t first_slot = 0) noexcept : next_slot_(first_slot) {}
+
   bool full() const noexcept { return next_slot_ == most_tokens; }
 
   // A new token of memory that has none. Not when full.
@@ -38,7 +40,7 @@ class TokenTable {
   std::size_t size() const noexcept { return by_slot_.size(); }
 
  private:
-  std::uint32_t next_slot_ = 0;
+  std::uint32_t next_slot_;
   std::unordered_map<std::uint32_t, TokenExport> by_slot_;
   std::unordered_map<std::uint64_t, std::uint32_t> slot_of_memory_;
 };
