@@ -102,8 +102,53 @@ void ArgumentWriter::add(std::uint64_t value) { begin_token() ? add_hash(&value,
 
 void ArgumentWriter::add(std::uint64_t* value) {
   if (value != nullptr && result_ == 0) return add(*value);
+  add_null();
+}
+
+void ArgumentWriter::add_null() {
   begin_value();
   text_ += "null";
+}
+
+void ArgumentWriter::append(const acl::aclrtMemLocation& location) {
+  fmt::format_to(std::back_inserter(text_), R"({{"id":{},"type":{}}})", location.id, location.type);
+}
+
+void ArgumentWriter::append(const acl::aclrtPhysicalMemProp& property) {
+  fmt::format_to(std::back_inserter(text_), R"({{"handleType":{},"allocationType":{},"memAttr":{},"location":)",
+                 property.handleType, property.allocationType, property.memAttr);
+  append(property.location);
+  text_ += '}';
+}
+
+void ArgumentWriter::append(const acl::aclrtMemAccessDesc& desc) {
+  fmt::format_to(std::back_inserter(text_), R"({{"flags":{},"location":)", desc.flags);
+  append(desc.location);
+  text_ += '}';
+}
+
+void ArgumentWriter::append(const acl::aclrtPtrAttributes& attributes) {
+  text_ += R"({"location":)";
+  append(attributes.location);
+  fmt::format_to(std::back_inserter(text_), R"(,"pageSize":{}}})", attributes.pageSize);
+}
+
+template <class T>
+void ArgumentWriter::add_struct(const T* value) {
+  if (value == nullptr || result_ != 0) return add_null();
+  begin_value();
+  append(*value);
+}
+
+void ArgumentWriter::add(acl::aclrtPhysicalMemProp* property) { add_struct(property); }
+void ArgumentWriter::add(acl::aclrtMemAccessDesc* first) { add_struct(first); }
+void ArgumentWriter::add(acl::aclrtMemLocation* location) { add_struct(location); }
+void ArgumentWriter::add(acl::aclrtPtrAttributes* attributes) { add_struct(attributes); }
+
+void ArgumentWriter::add(const acl::aclrtPhysicalMemProp* asked) {
+  if (asked == nullptr) return add_null();
+  begin_value();
+  append(*asked);
 }
 
 void ArgumentWriter::add(const char* text) {

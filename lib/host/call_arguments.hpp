@@ -26,6 +26,11 @@ class ArgumentWriter {
   void add(std::int32_t* value);
   void add(std::uint32_t* value) { add_pointee(value); }
   void add(std::uint64_t* value);
+  void add(const acl::aclrtPhysicalMemProp* asked);  // the caller's: shown also when the call was refused
+  void add(acl::aclrtPhysicalMemProp* property);
+  void add(acl::aclrtMemAccessDesc* first);
+  void add(acl::aclrtMemLocation* location);
+  void add(acl::aclrtPtrAttributes* attributes);
   void add(std::int32_t value) { add_number(value); }
   void add(std::uint32_t value) { add_number(value); }
   void add(std::uint64_t value);
@@ -38,6 +43,13 @@ class ArgumentWriter {
   template <class T>
   void add_pointee(const T* value);
   void begin_value();
+  void add_null();
+  void append(const acl::aclrtPhysicalMemProp& property);
+  void append(const acl::aclrtMemAccessDesc& desc);
+  void append(const acl::aclrtMemLocation& location);
+  void append(const acl::aclrtPtrAttributes& attributes);
+  template <class T>
+  void add_struct(const T* value);
   bool begin_token();
   void add_hash(const void* bytes, std::size_t count);
 

@@ -175,19 +175,24 @@ struct Part {
   Block* block = nullptr;  // null: host memory
   std::uint64_t offset = 0;
   std::byte* host = nullptr;
-  std::uint64_t size = 0;  // until the end of the block, or of the copy
+  std::uint64_t size = 0;
 };
 
-// The part of `end` that `done` bytes from its start lie in.
-Part part_at(const End& end, void* host, std::uint64_t done, std::uint64_t count) {
-  if (!end.in_block()) return {.host = static_cast<std::byte*>(host) + done, .size = count - done};
-  std::uint64_t offset = end.offset + done;
-  const PinnedBlock* block = &end.block;
-  for (std::size_t next = 0; offset >= block->size(); ++next) {
-    offset -= block->size();
-    block = &end.behind[next];
-  }
-  return {.block = block->record(), .offset = offset, .size = std::min(block->size() - offset, count - done)};
+// The `count` bytes of an end as parts, from the first to the last. `host` is where they are if that is no block.
+std::vector<Part> parts_of(const End& end, void* host, std::uint64_t count) {
+  if (!end.in_block()) return {{.host = static_cast<std::byte*>(host), .size = count}};
+  std::vector<Part> parts;
+  parts.reserve(1 + end.behind.size());
+  std::uint64_t offset = end.offset;
+  const auto add = [&](const PinnedBlock& block) {
+    const std::uint64_t size = std::min(block.size() - offset, count);
+    parts.push_back({.block = block.record(), .offset = offset, .size = size});
+    count -= size;
+    offset = 0;
+  };
+  add(end.block);
+  for (const PinnedBlock& piece : end.behind) add(piece);
+  return parts;
 }
 
 int move_part(const Part& to, const Part& from, std::uint64_t count) {
@@ -200,31 +205,46 @@ int move_part(const Part& to, const Part& from, std::uint64_t count) {
   return read_block(*from.block, from.offset, to.host, count);
 }
 
-// Piece by piece; from the last to the first where the destination lies behind the source in the same reservation, so
-// that overlapping ranges keep their bytes.
-acl::aclError move_pieces(const End& to, void* destination, const End& from, std::uint64_t count) {
-  std::vector<std::uint64_t> borders;  // where a part ends on either side
-  for (std::uint64_t done = 0; done < count;) {
-    const std::uint64_t step =
-        std::min(part_at(to, destination, done, count).size, part_at(from, const_cast<void*>(from.address), done, count).size);
-    done += step;
-    borders.push_back(done);
+// Takes `count` bytes off the front of a row of parts, or off its back; what is taken is one part.
+Part take(std::vector<Part>& parts, std::uint64_t count, bool off_the_back) {
+  Part& edge = parts.back();  // a row to be taken from the front is kept turned round
+  Part taken = edge;
+  edge.size -= count;
+  if (off_the_back) {
+    taken.offset += edge.size;
+    taken.host = taken.block == nullptr ? taken.host + edge.size : nullptr;
+  } else if (edge.block != nullptr) {
+    edge.offset += count;
+  } else {
+    edge.host += count;
   }
-  const auto move_one = [&](std::size_t index) {
-    const std::uint64_t begin = index == 0 ? 0 : borders[index - 1];
-    const Part target = part_at(to, destination, begin, count);
-    const Part source = part_at(from, const_cast<void*>(from.address), begin, count);
-    return move_part(target, source, borders[index] - begin);
-  };
-  const bool backwards = to.in_block() && from.in_block() && number_of(to.address) > number_of(from.address);
-  for (std::size_t i = 0; i < borders.size(); ++i) {
-    if (const int error = move_one(backwards ? borders.size() - 1 - i : i)) return report(error, count);
+  taken.size = count;
+  if (edge.size == 0) parts.pop_back();
+  return taken;
+}
+
+// Piece by piece; from the last to the first where the destination lies behind the source, so that overlapping ranges
+// of a reservation keep their bytes.
+acl::aclError move_pieces(const End& to, void* destination, const End& from, std::uint64_t count) {
+  std::vector<Part> targets = parts_of(to, destination, count);
+  std::vector<Part> sources = parts_of(from, const_cast<void*>(from.address), count);
+  const bool backwards = number_of(to.address) > number_of(from.address);
+  if (!backwards) {
+    std::reverse(targets.begin(), targets.end());
+    std::reverse(sources.begin(), sources.end());
+  }
+  while (!targets.empty()) {
+    const std::uint64_t step = std::min(targets.back().size, sources.back().size);
+    const Part target = take(targets, step, backwards);
+    if (const int error = move_part(target, take(sources, step, backwards), step)) return report(error, count);
   }
   return 0;
 }
 
 acl::aclError move_bytes(const End& to, void* destination, const End& from, std::uint64_t count) {
-  if (to.mapped() || from.mapped()) return move_pieces(to, destination, from, count);
+  const bool one_part_each = to.behind.empty() && from.behind.empty();
+  const bool same_memory = to.mapped() && from.mapped() && to.block.memory() == from.block.memory();
+  if (!one_part_each || same_memory) return move_pieces(to, destination, from, count);
   if (to.in_block() && from.in_block()) {
     return report(move_block(to.record(), to.offset, from.record(), from.offset, count), count);
   }
@@ -239,10 +259,9 @@ acl::aclError fill_bytes(const End& to, void* host, unsigned char byte, std::uin
     std::memset(host, byte, count);
     return 0;
   }
-  for (std::uint64_t done = 0; done < count;) {
-    const Part part = part_at(to, host, done, count);
+  if (to.behind.empty()) return report(fill_block(to.record(), to.offset, byte, count), count);
+  for (const Part& part : parts_of(to, nullptr, count)) {
     if (const int error = fill_block(*part.block, part.offset, byte, part.size)) return report(error, count);
-    done += part.size;
   }
   return 0;
 }

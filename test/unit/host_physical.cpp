@@ -303,6 +303,30 @@ TEST_CASE("a refused aclrtMallocPhysical leaves nothing, whatever refuses it") {
   CHECK(host::bytes_in_use(0) == 0);
 }
 
+TEST_CASE("the journal shows what was asked for, and what came back") {
+  PhysicalSession session;
+  host::record_calls(true);
+  std::byte* const place = session.reserve(piece_size);
+  session.fill_in(place);
+  (void)try_kind(session, on_device(7), piece_size);
+  acl::aclrtMemAccessDesc desc{acl::mem_access::read_write, {1, acl::mem_location_type::device}, {}};
+  REQUIRE(session.acl.aclrtMemSetAccess(place, piece_size, &desc, 1) == 0);
+  acl::aclrtPtrAttributes found{};
+  REQUIRE(session.acl.aclrtPointerGetAttributes(place, &found) == 0);
+  const std::vector<host::CallRecord> calls = host::recorded_calls();
+  host::record_calls(false);
+  REQUIRE(calls.size() == 7);
+  CHECK_THAT(calls[0].arguments, contains(R"("size":2097152)") && contains(R"("virPtr":"0x)"));
+  CHECK_THAT(calls[1].arguments,
+             contains(R"("prop":{"handleType":0,"allocationType":0,"memAttr":4,"location":{"id":0,"type":1}})") &&
+                 contains(R"("handle":"0x)"));
+  CHECK_THAT(calls[2].arguments, contains(R"("offset":0)"));
+  CHECK(calls[4].result == code::rt_invalid_deviceid);
+  CHECK_THAT(calls[4].arguments, contains(R"("handle":null)") && contains(R"("location":{"id":7,"type":1})"));
+  CHECK_THAT(calls[5].arguments, contains(R"("desc":{"flags":3,"location":{"id":1,"type":1}})"));
+  CHECK_THAT(calls[6].arguments, contains(R"("attributes":{"location":{"id":0,"type":1},"pageSize":2097152})"));
+}
+
 TEST_CASE("aclFinalize frees every handle, mapped and retained ones too") {
   const std::size_t descriptors = devshare::test::count_descriptors();
   {
