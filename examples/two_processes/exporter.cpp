@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process A: puts a file into device memory, lends it to others by key, and takes it back.
-#include "agreement.hpp"
+#include "common/agreement.hpp"
+#include "common/content.hpp"
 #include "common/file_reader.hpp"
 #include "common/memory_use.hpp"
+#include "common/program.hpp"
+#include "common/rendezvous.hpp"
 #include "common/sha256.hpp"
-#include "rendezvous.hpp"
 
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>
@@ -15,12 +17,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
 
 using namespace devshare;
+using namespace examples;
 
 namespace {
 
@@ -49,28 +51,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Copies the file into device memory, a piece at a time, and returns its digest.
-Result<examples::Digest> load(const Device& device, DeviceSpan<std::byte> to, examples::FileReader& file) {
-  std::vector<std::byte> room(1 << 20);
-  examples::Sha256 hash;
-  std::size_t done = 0;
-  for (auto piece = file.next(room); !piece.empty(); piece = file.next(room)) {
-    DEVSHARE_CHECK(copy_to_device(device, to.subspan(done, piece.size()), piece));
-    hash.update(piece);
-    done += piece.size();
-  }
-  if (done != to.size()) throw std::runtime_error("the file changed while it was read");
-  return hash.finish();
-}
-
-// Whether an importer's stripe in the block holds what that importer had to write.
-Result<bool> stripe_is_right(const Device& device, DeviceSpan<const std::byte> block, std::size_t file_size,
-                             std::uint32_t importer, const examples::Digest& digest) {
-  std::vector<std::byte> stripe(stripe_size);
-  DEVSHARE_CHECK(copy_to_host(device, stripe, block.subspan(stripe_offset(file_size, importer), stripe_size)));
-  return stripe == stripe_of(importer, digest);
-}
-
 // Admits an importer by the pid that it sends, and invites it.
 Result<void> admit(Guest& guest, SharedMemoryKey<>& key, std::size_t file_size) {
   const BarePid pid = BarePid::from_peer_message(guest.connection.receive<Hello>().bare_pid);
@@ -96,8 +76,8 @@ void with(Guest& guest, Step step) {
 }
 
 void print_memory(std::span<const Guest> guests, std::size_t file_size) {
-  const std::uint64_t shared = examples::shared_block_bytes();
-  const std::uint64_t own = examples::private_bytes();
+  const std::uint64_t shared = shared_block_bytes();
+  const std::uint64_t own = private_bytes();
   std::uint64_t together = shared + own;
   std::uint64_t processes = 1;
   say("memory, while importers hold the block:");
@@ -114,7 +94,7 @@ void print_memory(std::span<const Guest> guests, std::size_t file_size) {
 }
 
 Result<void> share(const Options& options) {
-  examples::FileReader file(options.file);
+  FileReader file(options.file);
   if (file.size() == 0) throw std::runtime_error(options.file + " is empty: there is nothing to share");
   const Listener listener(options.socket, Patience(options.patience));
 
@@ -127,7 +107,7 @@ Result<void> share(const Options& options) {
   DEVSHARE_TRY(digest, load(device, memory.bytes().first(file.size()), file));
   say("{} runtime, device {}: {} bytes of {} loaded in {:.2f} s", runtime.name(), options.device, file.size(),
       options.file, seconds_since(start));
-  say("sha256 {}", examples::to_hex(digest));
+  say("sha256 {}", to_hex(digest));
 
   const auto address = memory.bytes().data();
   DEVSHARE_TRY(key, export_key(std::move(memory)));  // from here on the key owns the memory
@@ -204,15 +184,5 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // whole lines, also into a pipe that several processes share
-  try {
-    if (const Result<void> done = share(options); !done) {
-      fmt::print(stderr, "exporter: {:l}\n", done.error());
-      return 1;
-    }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "exporter: {}\n", error.what());
-    return 1;
-  }
-  return 0;
+  return run("exporter", [&] { return share(options); });
 }

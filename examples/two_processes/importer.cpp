@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process B: imports the memory that A shares, proves that it holds the file, writes a stripe back, and closes.
-#include "agreement.hpp"
-#include "common/file_reader.hpp"
+#include "common/agreement.hpp"
+#include "common/content.hpp"
 #include "common/memory_use.hpp"
+#include "common/program.hpp"
+#include "common/rendezvous.hpp"
 #include "common/sha256.hpp"
-#include "rendezvous.hpp"
 
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>
@@ -21,6 +22,7 @@
 #include <vector>
 
 using namespace devshare;
+using namespace examples;
 
 namespace {
 
@@ -31,30 +33,10 @@ struct Options {
   std::int64_t patience = 120;
 };
 
-examples::Digest digest_on_disk(const std::string& path, std::span<std::byte> room) {
-  examples::FileReader file(path);
-  examples::Sha256 hash;
-  for (auto piece = file.next(room); !piece.empty(); piece = file.next(room)) hash.update(piece);
-  return hash.finish();
-}
-
-// On the device that owns the memory: copies to the host, a piece at a time.
-Result<examples::Digest> digest_by_copies(const Device& device, DeviceSpan<const std::byte> memory,
-                                          std::span<std::byte> room) {
-  examples::Sha256 hash;
-  for (std::size_t done = 0; done < memory.size();) {
-    const auto piece = room.first(std::min(room.size(), memory.size() - done));
-    DEVSHARE_CHECK(copy_to_host(device, piece, memory.subspan(done, piece.size())));
-    hash.update(piece);
-    done += piece.size();
-  }
-  return hash.finish();
-}
-
 // On another device, where R42 leaves the memory to kernels: plays one. On a card this is a launch with the address.
-Result<examples::Digest> digest_by_kernel(DeviceSpan<const std::byte> memory) {
+Result<Digest> digest_by_kernel(DeviceSpan<const std::byte> memory) {
   DEVSHARE_TRY(bytes, host::view(memory));
-  examples::Sha256 hash;
+  Sha256 hash;
   hash.update(bytes);
   return hash.finish();
 }
@@ -85,24 +67,23 @@ Result<void> use(const Options& options) {
   say("device {}: imported {} bytes of process {}, device {}", options.device, mapping.size(), ticket.exporter().pid,
       ticket.owner_device());
 
-  std::vector<std::byte> room(1 << 20);
-  const examples::Digest on_disk = digest_on_disk(options.file, room);
+  const Digest on_disk = digest_on_disk(options.file);
   const auto start = std::chrono::steady_clock::now();
-  const auto by_copies = digest_by_copies(device, content, room);
+  const auto by_copies = digest_by_copies(device, content);
   const bool other_device = !by_copies && by_copies.error() == Errc::cross_device_copy;
   DEVSHARE_TRY(in_memory, other_device ? digest_by_kernel(content) : by_copies);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (content.size() != invitation.file_size || in_memory != on_disk) {
     throw std::runtime_error(fmt::format("the shared memory does not hold {}: sha256 {} there, {} on disk",
-                                         options.file, examples::to_hex(in_memory), examples::to_hex(on_disk)));
+                                         options.file, to_hex(in_memory), to_hex(on_disk)));
   }
-  say("sha256 {}, by {} in {:.2f} s: the same as on disk", examples::to_hex(in_memory),
+  say("sha256 {}, by {} in {:.2f} s: the same as on disk", to_hex(in_memory),
       other_device ? "a kernel" : "copies to the host", seconds);
 
   DEVSHARE_CHECK(write(device,
                        mapping.bytes().subspan(stripe_offset(invitation.file_size, invitation.importer), stripe_size),
                        stripe_of(invitation.importer, in_memory)));
-  exporter.send(Written{.private_bytes = examples::private_bytes()});
+  exporter.send(Written{.private_bytes = private_bytes()});
   exporter.receive<Seen>();
 
   DEVSHARE_CHECK(std::move(mapping).close());  // before the exporter closes (R20), which waits for this message
@@ -123,15 +104,5 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // whole lines, also into a pipe that several processes share
-  try {
-    if (const Result<void> done = use(options); !done) {
-      fmt::print(stderr, "importer: {:l}\n", done.error());
-      return 1;
-    }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "importer: {}\n", error.what());
-    return 1;
-  }
-  return 0;
+  return run("importer", [&] { return use(options); });
 }

@@ -5,6 +5,8 @@
 #
 #   run.sh EXPORTER IMPORTER [FILE]     FILE: else the largest shared library installed that fits into half of the memory
 set -eu
+# shellcheck source=examples/common/programs.sh
+. "$(dirname "$0")/../common/programs.sh"
 exporter=$1
 importer=$2
 file=${3:-}
@@ -14,34 +16,9 @@ if [ -z "$file" ]; then
   file=$(find /usr /opt -xdev -type f -name '*.so*' -size "-${room}c" -printf '%s %p\n' 2>/dev/null |
     sort -rn | sed -n '1s/^[0-9]* //p')
 fi
-[ -f "$file" ] || {
-  echo "$0: no such file: $file" >&2
-  exit 1
-}
+sha=$(digest "$file")
 size=$(stat -L -c %s "$file")
-sha=$(sha256sum <"$file")
-sha=${sha%% *}
-
-# Two devices on any machine: those of the host runtime, whose state nobody else shares.
-export DEVSHARE_RUNTIME="${DEVSHARE_RUNTIME:-host}"
-work=$(mktemp -d)
-export DEVSHARE_HOST_STATE="$work/state"
-mkdir "$DEVSHARE_HOST_STATE"
 patience=300 # a slow machine and a large file are no fault
-running=
-trap 'kill -9 $running 2>/dev/null || :; rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-
-failed() {
-  echo "$0: $*" >&2
-  exit 1
-}
-
-# count NUMBER PATTERN: that many lines of the run match.
-count() {
-  found=$(grep -c -- "$2" "$work/lines") || :
-  [ "$found" = "$1" ] || failed "$found lines of \"$2\" where $1 were due"
-}
 
 # bytes WHAT: the number that the exporter printed for it.
 bytes() {
@@ -52,38 +29,14 @@ bytes() {
 share() {
   echo
   echo "== $1 importer(s), $3"
-  : >"$work/lines"
-  mkfifo "$work/pipe"
-  tee "$work/lines" <"$work/pipe" &
-  printer=$!
-  exec 3>"$work/pipe"
-  rm "$work/pipe"
-
-  "$exporter" --socket "$work/socket" --patience "$patience" --importers "$1" --device 0 "$file" >&3 2>&1 &
-  programs=$!
+  begin
+  start "$exporter" --socket "$work/socket" --patience "$patience" --importers "$1" --device 0 "$file"
   i=0
   while [ "$i" -lt "$1" ]; do
-    "$importer" --socket "$work/socket" --patience "$patience" --device "$2" "$file" >&3 2>&1 &
-    programs="$programs $!"
+    start "$importer" --socket "$work/socket" --patience "$patience" --device "$2" "$file"
     i=$((i + 1))
   done
-  exec 3>&-
-  running="$programs $printer"
-  for program in $programs; do
-    result=0
-    wait "$program" || result=$?
-    running=${running#"$program "} # its number may be another's from now on
-    [ "$result" = 0 ] || {
-      running=${running%"$printer"}
-      # shellcheck disable=SC2086 # a list of words
-      kill -9 $running 2>/dev/null || : # a program that is just being started would miss a milder signal
-      running=
-      wait "$printer" # so that its last words are seen
-      failed "a program of this run failed"
-    }
-  done
-  wait "$printer"
-  running=
+  finish
 
   count "$(($1 + 1))" "sha256 $sha"
   count "$1" ", by $4 in .*: the same as on disk"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the two programs find each other and pass messages: a Unix socket, one record a message. Nothing here knows of
+// How two programs find each other and pass messages: a Unix socket, one record a message. Nothing here knows of
 // devshare. What goes wrong is thrown as a std::runtime_error or a std::system_error, which is one.
 #pragma once
 
@@ -17,6 +17,8 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+
+namespace examples {
 
 using Patience = std::chrono::seconds;  // how long to wait for the other side, each time
 
@@ -106,3 +108,5 @@ inline Socket connect_to(const std::string& path, Patience patience) {
   }
   return socket;
 }
+
+}  // namespace examples

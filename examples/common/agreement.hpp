@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exporter and the importers agree about: the messages they exchange and the layout of the shared block.
+// What an exporter and its importers agree about: the messages they exchange and the layout of the shared block.
 #pragma once
 
 #include <devshare/ticket.hpp>
 
-#include "common/sha256.hpp"
+#include "sha256.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+namespace examples {
 
 // --- Messages, in the order in which they are sent -------------------------------------------------------------------
 
@@ -55,11 +57,11 @@ constexpr std::size_t block_size(std::size_t file_size, std::uint32_t importers)
 
 // What an importer writes into its stripe, to the last byte: its number and the digest of what it read, line by line.
 // So the exporter learns from the memory itself that the importer saw the right bytes.
-inline std::vector<std::byte> stripe_of(std::uint32_t importer, const examples::Digest& read) {
+inline std::vector<std::byte> stripe_of(std::uint32_t importer, const Digest& read) {
   struct Line {
     std::uint32_t importer;
     std::uint32_t number;
-    examples::Digest read;
+    Digest read;
     std::array<std::uint8_t, 24> rest;  // to 64 bytes
   };
   static_assert(stripe_size % sizeof(Line) == 0);
@@ -70,3 +72,5 @@ inline std::vector<std::byte> stripe_of(std::uint32_t importer, const examples::
   }
   return stripe;
 }
+
+}  // namespace examples
