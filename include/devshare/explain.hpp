@@ -4,6 +4,7 @@
 #pragma once
 
 #include <devshare/error.hpp>
+#include <devshare/mechanism.hpp>
 
 #include <span>
 #include <string_view>
@@ -26,6 +27,7 @@ DEVSHARE_API std::string_view name_of(Errc kind) noexcept;             // "stale
 DEVSHARE_API std::string_view name_of(Operation operation) noexcept;   // "import a key"
 DEVSHARE_API std::string_view name_of(acl::Entry entry) noexcept;      // "aclrtIpcMemImportByKey"
 DEVSHARE_API std::string_view name_of(Error::Reason reason) noexcept;  // "not_admitted"
+DEVSHARE_API std::string_view name_of(Mechanism mechanism) noexcept;      // "by_key"
 // "ACL_ERROR_RT_DRV_INTERNAL_ERROR"; empty for a code that is not in the list.
 DEVSHARE_API std::string_view name_of_acl_code(std::int32_t code) noexcept;
 

@@ -104,6 +104,16 @@ std::string_view name_of(acl::Entry entry) noexcept {
   return "no call";
 }
 
+std::string_view name_of(Mechanism mechanism) noexcept {
+  switch (mechanism) {
+    case Mechanism::by_key: return "by_key";
+    case Mechanism::v1: return "v1";
+    case Mechanism::v2: return "v2";
+    case Mechanism::fabric: return "fabric";
+  }
+  return "unknown";
+}
+
 std::string_view name_of_acl_code(std::int32_t code) noexcept {
   switch (code) {
 #define DEVSHARE_NAME(name, value, text) \

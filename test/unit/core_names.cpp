@@ -45,6 +45,12 @@ TEST_CASE("every reason has a name of its own") {
   CHECK(name_of(Error::Reason::not_admitted) == "not_admitted");
 }
 
+TEST_CASE("every mechanism has a name of its own") {
+  expect_names(Mechanism::by_key, Mechanism::fabric);
+  CHECK(name_of(Mechanism{}) == "unknown");  // 0 is no mechanism
+  CHECK(name_of(Mechanism::v2) == "v2");
+}
+
 TEST_CASE("every ACL entry is called what its vendor calls it") {
   std::set<std::string_view> seen;
   for (std::size_t number = 0; number < acl::entry_count; ++number) {
