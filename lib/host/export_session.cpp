@@ -95,9 +95,9 @@ void ExportSession::close_descriptors() noexcept {
 }
 
 Answer ExportSession::answer(const Request& request, const Peer& peer) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (request.op == Op::import_memory) return answer_import(request, peer);
-  if (request.op != Op::hello) return answer_token(request, peer);
+  if (request.op != Op::hello) return answer_token(request, peer, std::move(lock));
   Answer answer;
   answer.reply.op = request.op;
   answer.reply.sequence = request.sequence;
@@ -144,8 +144,9 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
   return answer;
 }
 
-// An import, or a process that takes itself for the exporter.
-Answer ExportSession::answer_token(const Request& request, const Peer& peer) {
+// An import, or a process that takes itself for the exporter. The lock goes with the answer: a free that comes now waits
+// for the moment that it takes to send it, and afterwards the memory is gone, with nothing on its way here.
+Answer ExportSession::answer_token(const Request& request, const Peer& peer, std::unique_lock<std::mutex> lock) {
   Answer answer;
   Reply& reply = answer.reply;
   reply.op = request.op;
@@ -172,14 +173,9 @@ Answer ExportSession::answer_token(const Request& request, const Peer& peer) {
     return answer;
   }
   if (!token->open_to_all && !admits(token->whitelist, request, peer, &reply)) return answer;
-  const Physical memory = token->memory.lock();
-  answer.keeper = memory;  // at once: should this be the last to let go of it, that is not for here, under the lock
-  if (memory == nullptr) {
-    reply.reason = Reason::unknown_key;
-    return answer;
-  }
-  describe_memory(*memory, &reply);
-  answer.descriptor = memory->descriptor.get();
+  describe_memory(*token->memory, &reply);
+  answer.descriptor = token->memory->descriptor.get();
+  answer.lock = std::move(lock);
   return answer;
 }
 

@@ -65,7 +65,7 @@ class ExportSession final : public Answerer {
  private:
   explicit ExportSession(std::mutex& mutex) noexcept : mutex_(mutex) {}
   Answer answer_import(const Request& request, const Peer& peer);
-  Answer answer_token(const Request& request, const Peer& peer);
+  Answer answer_token(const Request& request, const Peer& peer, std::unique_lock<std::mutex> lock);
 
   std::mutex& mutex_;
   Endpoint endpoint_;

@@ -428,10 +428,7 @@ acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64
   State& self = ledger.get();
   const std::lock_guard guard(self.mutex);
   join(self);
-  if (const auto held = self.shared.find(block); held != self.shared.end()) {
-    ++held->second.holds;
-    return acl::code::success;
-  }
+  if (self.shared.contains(block)) return acl::code::success;
   const FileLock lock(self);
   if (lock.timed_out()) return refuse_locked();
   if (self.file) tidy_shared_claims(self.file);

@@ -26,9 +26,9 @@ void ledger_take_back(std::int32_t device, std::uint64_t bytes);  // a claim tha
 void ledger_release(std::int32_t device, std::uint64_t bytes);    // committed bytes that are free again
 
 // Memory that may be held by several processes, known to all of them by the inode of its memfd. ledger_share turns what
-// this process has claimed and committed for it into a claim that others may join; ledger_hold joins, with 207001 when
-// nobody holds the block any more and there is no room for it. Both: 207005 when the table is full. A process may hold a
-// block several times over; ledger_let_go answers one of them and is false when it holds none.
+// this process has claimed and committed for it into a claim that others may join, once; ledger_hold joins, with 207001 when
+// nobody holds the block any more and there is no room for it. Both: 207005 when the table is full. A process may join
+// several times over; ledger_let_go answers one share or join, and is false when none is left.
 acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64_t bytes);
 acl::aclError ledger_hold(std::int32_t device, std::uint64_t block, std::uint64_t bytes);
 bool ledger_let_go(std::uint64_t block);

@@ -79,7 +79,7 @@ PhysicalMemory::PhysicalMemory() : id(next_id.fetch_add(1, std::memory_order_rel
 
 PhysicalMemory::~PhysicalMemory() {
   State& all = state.get();
-  if (origin == HandleOrigin::allocated) token_of_memory_ends(id);
+  if (origin == HandleOrigin::allocated) token_of_memory_ends(id);  // first: until then importers are served
   if (charged) {
     if (!ledger_let_go(file)) ledger_release(device, size);
     all.charged_bytes.fetch_sub(size, std::memory_order_relaxed);

@@ -25,12 +25,12 @@ namespace devshare::host {
 // Connections are capped here and at a quarter of the descriptor limit; the newcomer is refused, nobody is dropped.
 inline constexpr std::size_t most_connections = 1024;
 
-// A reply and what must stay alive until it is sent.
+// A reply and what must stay as it is until it is sent.
 struct Answer {
   Reply reply;
   int descriptor = -1;
-  PinnedBlock memory;                  // whose descriptor that is, if it is a block's
-  std::shared_ptr<const void> keeper;  // or if it is a handle's
+  PinnedBlock memory;                 // whose descriptor that is, if it is a block's
+  std::unique_lock<std::mutex> lock;  // under which it stays open, if it is a handle's
 };
 
 class Answerer {

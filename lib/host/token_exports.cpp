@@ -17,6 +17,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -29,18 +30,9 @@ acl::aclError refuse_flags(std::uint64_t flags) {
   return refuse(code::rt_param_invalid, Reason::bad_argument, fmt::format("flags is {}: only 0 and 1 exist", flags));
 }
 
-acl::aclError export_handle(acl::aclrtDrvMemHandle handle, std::uint64_t flags, TokenKind kind, FabricToken* out) {
-  const Physical memory = physical_of(handle);  // before the lock: it may be ours to end
-  if (memory == nullptr) return refuse_handle(handle);
-  if (memory->origin != HandleOrigin::allocated) {
-    return refuse(code::rt_drv_internal, Reason::imported_memory,
-                  "the handle was imported: only the process that allocated memory can export it (R26)");
-  }
-  ExportState& all = export_state.get();
-  const std::scoped_lock lock(all.mutex);
-  if (const acl::aclError refused = need_session(all)) return refused;
-  TokenTable& tokens = all.session->tokens();
-  if (tokens.of_memory(memory->id) != nullptr) {
+// Under the lock: whether the memory may have a token now.
+acl::aclError check_token_free(const TokenTable& tokens, const PhysicalMemory& memory) {
+  if (tokens.of_memory(memory.id) != nullptr) {
     return refuse(code::rt_drv_internal, Reason::already_exported,
                   "the handle has a token already, and one is all it can have: send that one (R27)");
   }
@@ -50,12 +42,30 @@ acl::aclError export_handle(acl::aclrtDrvMemHandle handle, std::uint64_t flags, 
                               "and aclInit begin another",
                               most_tokens));
   }
-  // From here on it may be held by others, too, and must count once.
+  return code::success;
+}
+
+acl::aclError export_handle(acl::aclrtDrvMemHandle handle, std::uint64_t flags, TokenKind kind, FabricToken* out) {
+  const Physical memory = physical_of(handle);  // before the lock, which the end of a memory takes
+  if (memory == nullptr) return refuse_handle(handle);
+  if (memory->origin != HandleOrigin::allocated) {
+    return refuse(code::rt_drv_internal, Reason::imported_memory,
+                  "the handle was imported: only the process that allocated memory can export it (R26)");
+  }
+  ExportState& all = export_state.get();
+  std::unique_lock lock(all.mutex);
+  if (const acl::aclError refused = need_session(all)) return refused;
+  if (const acl::aclError refused = check_token_free(all.session->tokens(), *memory)) return refused;
+  // It may be held by others from now on, and must count once. Without the lock: the state file may be another's for a
+  // while, and those who are served must not wait for that.
   if (!memory->in_host_memory()) {
+    lock.unlock();
     if (const acl::aclError refused = ledger_share(memory->device, memory->file, memory->size)) return refused;
+    lock.lock();
+    if (const acl::aclError refused = check_token_free(all.session->tokens(), *memory)) return refused;
   }
   const bool open_to_all = flags == acl::vmm_export::disable_pid_validation;
-  *out = {tokens.add(all.session->endpoint(), kind, memory, open_to_all).name, profile().server};
+  *out = {all.session->tokens().add(all.session->endpoint(), kind, *memory, open_to_all).name, profile().server};
   return code::success;
 }
 
@@ -132,20 +142,18 @@ void describe_memory(const PhysicalMemory& memory, Reply* reply) noexcept {
 std::optional<Fetched> open_own_token(const KeyName& name, TokenKind kind) {
   ExportState* all = export_state.existing();
   if (all == nullptr) return std::nullopt;
-  Physical memory;  // outlives the lock
   const std::scoped_lock lock(all->mutex);
   if (all->session == nullptr || all->session->endpoint() != name.endpoint) return std::nullopt;
   const auto refused = [](const Reply& reply) { return Fetched{reply, UniqueFd(), nullptr}; };
   const TokenExport* token = all->session->tokens().find(name);
-  if (token != nullptr) memory = token->memory.lock();
-  if (memory == nullptr) return refused(refused_token(Reason::unknown_key));
+  if (token == nullptr) return refused(refused_token(Reason::unknown_key));
   if (token->kind != kind) return refused(refused_token(Reason::wrong_token_kind, token->kind));
   if (profile().product != Product::p950) return refused(refused_token(Reason::own_key));
   Fetched fetched;
-  describe_memory(*memory, &fetched.reply);
+  describe_memory(*token->memory, &fetched.reply);
   fetched.reply.op = Op::import_handle;
   fetched.reply.server = profile().server;
-  fetched.descriptor = UniqueFd(::fcntl(memory->descriptor.get(), F_DUPFD_CLOEXEC, 0));
+  fetched.descriptor = UniqueFd(::fcntl(token->memory->descriptor.get(), F_DUPFD_CLOEXEC, 0));
   if (!fetched.descriptor) return refused(refused_token(Reason::descriptor_limit));
   return fetched;
 }

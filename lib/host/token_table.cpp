@@ -3,16 +3,16 @@
 
 namespace devshare::host {
 
-const TokenExport& TokenTable::add(std::uint64_t endpoint, TokenKind kind, const Physical& memory, bool open_to_all) {
+const TokenExport& TokenTable::add(std::uint64_t endpoint, TokenKind kind, const PhysicalMemory& memory,
+                                   bool open_to_all) {
   const std::uint32_t slot = next_slot_++;
   TokenExport& token = by_slot_[slot];
   token.name = {endpoint, slot, {}};
   if (kind == TokenKind::fabric) token.name = new_key_name(endpoint, slot, KeyForm::binary);
   token.kind = kind;
-  token.id = memory->id;
-  token.memory = memory;
+  token.memory = &memory;
   token.open_to_all = open_to_all;
-  slot_of_memory_[memory->id] = slot;
+  slot_of_memory_[memory.id] = slot;
   return token;
 }
 
@@ -20,8 +20,7 @@ TokenExport* TokenTable::find(const KeyName& name) noexcept {
   const auto found = by_slot_.find(name.slot);
   if (found == by_slot_.end()) return nullptr;
   TokenExport& token = found->second;
-  const bool known = token.name.endpoint == name.endpoint && same_secret(token.name, name);
-  return known && !token.memory.expired() ? &token : nullptr;
+  return token.name.endpoint == name.endpoint && same_secret(token.name, name) ? &token : nullptr;
 }
 
 const TokenExport* TokenTable::of_memory(std::uint64_t id) const noexcept {

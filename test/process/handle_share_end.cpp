@@ -6,10 +6,12 @@
 #include "support/child.hpp"
 #include "support/sanitizers.hpp"
 
-#include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace devshare;
@@ -266,6 +268,50 @@ TEST_CASE("B003 a stopped exporter costs its importer the deadline, and serves i
     me.step("timed out");
     b.release(b.import(token));
     me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("B003 an exporter that waits for the state file serves all the while, and is told who keeps it waiting") {
+  Story story;
+  const std::string state = story.state_directory();
+  story.actor("A", [](Actor& me) {
+    const HandleProcess a(me, {{"DEADLINE_MS", "1500"}});
+    const Handle handle = a.make();
+    me.send("B", a.share(a.make()));
+    me.step("shared");
+    me.pause_until("L", "locked");
+    me.step("exporting");
+    Token token;
+    a.refused(export_to(handle, listed, TokenKind::v1, &token), code::rt_memory_allocation, Reason::timed_out,
+              "an export that must change the state file");
+    me.step("refused");
+    me.pause_until_ended("L");
+    a.share(handle);
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const HandleProcess b(me, {{"DEADLINE_MS", "1000"}});
+    const Token token = me.receive<Token>("A");
+    me.pause_until("A", "exporting");
+    for (int i = 0; i < 20; ++i) {
+      b.admit_fails(token, code::rt_drv_internal, Reason::not_the_exporter);  // a word from A's service thread
+      std::this_thread::sleep_for(20ms);
+    }
+    me.step("done");
+  });
+  story.actor("L", [state](Actor& me) {
+    me.pause_until("A", "shared");
+    for (const auto& entry : std::filesystem::directory_iterator(state)) {
+      const int file = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
+      struct flock lock {};
+      lock.l_type = F_WRLCK;
+      lock.l_whence = SEEK_SET;
+      lock.l_len = 1;
+      me.expect(::fcntl(file, F_SETLKW, &lock) == 0, "the lock of the file");
+    }
+    me.step("locked");
+    me.pause_until("A", "refused");
   });
   story.run();
 }

@@ -33,7 +33,7 @@ TEST_CASE("who was not admitted to a token is refused, and told both numbers (R1
       me.step("admitted");
       me.pause_until("B", "done");
     });
-    story.actor("B", [kind](Actor& me) {
+    story.actor("B", [](Actor& me) {
       const HandleProcess b(me, {{"PROFILE", "a3"}});
       const Token token = me.receive<Token>("A");
       b.import_fails(token, code::rt_drv_internal, Reason::not_admitted);

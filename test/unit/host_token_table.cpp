@@ -25,13 +25,13 @@ TEST_CASE("a token is found by its name and by its memory, and not by anything e
   TokenTable table;
   const Physical first = some_memory();
   const Physical second = some_memory();
-  const KeyName by_v1 = table.add(endpoint, TokenKind::v1, first, false).name;
-  const KeyName by_fabric = table.add(endpoint, TokenKind::fabric, second, true).name;
+  const KeyName by_v1 = table.add(endpoint, TokenKind::v1, *first, false).name;
+  const KeyName by_fabric = table.add(endpoint, TokenKind::fabric, *second, true).name;
   CHECK(table.size() == 2);
   CHECK(by_v1.secret == KeyName{}.secret);
   CHECK(by_fabric.secret != KeyName{}.secret);
   REQUIRE(table.find(by_v1) != nullptr);
-  CHECK(table.find(by_v1)->id == first->id);
+  CHECK(table.find(by_v1)->memory == first.get());
   CHECK_FALSE(table.find(by_v1)->open_to_all);
   REQUIRE(table.find(by_fabric) != nullptr);
   CHECK(table.find(by_fabric)->open_to_all);
@@ -51,15 +51,13 @@ TEST_CASE("a token ends with its memory, and its slot is given to no other") {
   TokenTable table;
   std::set<std::uint64_t> tokens;
   for (int i = 0; i < 1000; ++i) {
-    Physical memory = some_memory();
-    const std::uint64_t id = memory->id;
-    const KeyName name = table.add(endpoint, TokenKind::v2, memory, false).name;
+    const Physical memory = some_memory();
+    const KeyName name = table.add(endpoint, TokenKind::v2, *memory, false).name;
     CHECK(tokens.insert(encode_token(name)).second);
     CHECK(table.find(name) != nullptr);
-    memory = nullptr;
-    CHECK(table.find(name) == nullptr);  // before anybody has said so
-    table.end(id);
-    CHECK(table.of_memory(id) == nullptr);
+    table.end(memory->id);
+    CHECK(table.find(name) == nullptr);
+    CHECK(table.of_memory(memory->id) == nullptr);
   }
   CHECK(table.size() == 0);
   table.end(4711);  // memory that had no token
@@ -71,7 +69,7 @@ TEST_CASE("a session gives 16,777,216 tokens and then no more, also when all hav
   for (int i = 0; i < 2; ++i) {
     CHECK_FALSE(table.full());
     const Physical memory = some_memory();
-    const KeyName name = table.add(endpoint, TokenKind::v1, memory, false).name;
+    const KeyName name = table.add(endpoint, TokenKind::v1, *memory, false).name;
     CHECK(decode_token(encode_token(name)) == name);
     table.end(memory->id);
   }
