@@ -42,7 +42,9 @@ constexpr Causes<2> no_space{"the file system that backs host device memory is f
 constexpr Causes<2> fd_limit{"RLIMIT_NOFILE: the host runtime holds one descriptor for each allocation",
                              "descriptors leak elsewhere in the process"};
 constexpr Causes<1> mapping_limit{"vm.max_map_count: the process has as many mappings as it may"};
-constexpr Causes<1> address_space{"more device memory is named at once than the window of device addresses holds"};
+constexpr Causes<2> address_space{
+    "more device memory is named at once than the window of device addresses holds",
+    "RLIMIT_AS (ulimit -v) is below the window of the host runtime, which is reserved whole and takes no memory"};
 constexpr Causes<4> not_exportable{"the address is not the start of an aclrtMalloc block, but lies inside one",
                                    "a caching allocator of the framework carved the block out of a larger one",
                                    "the memory was itself imported, mapped from a physical handle, or is read-only",
@@ -167,7 +169,7 @@ constexpr CatalogueEntry entries[] = {
     {Errc::mapping_limit, none,
      {"the process has no mapping left", "", mapping_limit, "raise vm.max_map_count, or share fewer, larger blocks"}},
     {Errc::address_space_exhausted, none,
-     {"no device address is free", "", address_space, "free blocks, or share fewer at once"}},
+     {"no device address is free", "", address_space, "free blocks, or share fewer at once; lift the limit of addresses (ulimit -v unlimited)"}},
     {Errc::not_exportable, none,
      {"this memory cannot be exported", "R10, R12", not_exportable,
       "export the whole allocation and admit importers to a slice of it"}},

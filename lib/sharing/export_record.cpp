@@ -15,8 +15,9 @@ Result<Slice> resolve(const ExportRecord& record, Slice slice, Operation operati
   const std::uint64_t block = record.fields.block_size;
   if (slice.offset == 0 && slice.size == 0) return Slice{0, static_cast<std::size_t>(record.fields.slice_size)};
   if (slice.size == 0 || slice.offset > block || slice.size > block - slice.offset) {
-    return Error(Errc::out_of_range, operation,
-                 {.device = record.device, .needed = slice.offset + slice.size, .available = block});
+    std::uint64_t end = 0;
+    if (__builtin_add_overflow(slice.offset, slice.size, &end)) end = UINT64_MAX;
+    return Error(Errc::out_of_range, operation, {.device = record.device, .needed = end, .available = block});
   }
   return slice;
 }

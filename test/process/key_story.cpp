@@ -122,6 +122,7 @@ TEST_CASE("B023 slices of one key, at any offset, are the bytes that they name a
     a.refused(key.admit(b, Slice{0, 1 * MiB + 1}), outside, "a slice that leaves the block");
     a.refused(key.admit(b, Slice{1, 1 * MiB}), outside, "a slice that leaves the block by one byte");
     a.refused(key.admit(b, Slice{SIZE_MAX, 2}), outside, "a slice whose end overflows");
+    me.expect_equal(key.admit(b, Slice{SIZE_MAX, 2}).error().detail().needed, UINT64_MAX, "which is no small number");
     a.refused(key.admit(b, Slice{7, 0}), outside, "an empty slice");
     me.pause_until("B", "closed");
     Bytes expected = content;
