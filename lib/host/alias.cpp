@@ -38,7 +38,9 @@ std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int des
 void AliasRange::hide(std::uintptr_t address, std::uint64_t bytes) noexcept {
   std::byte* const begin = begin_.load(std::memory_order_acquire);
   if (begin == nullptr) return;
-  ::mmap(begin + (address - base_), bytes, PROT_NONE, nothing | MAP_FIXED, -1, 0);
+  std::byte* const place = begin + (address - base_);
+  // Where the kernel has no mapping to spare, the file stays there and cannot be touched.
+  if (::mmap(place, bytes, PROT_NONE, nothing | MAP_FIXED, -1, 0) == MAP_FAILED) ::mprotect(place, bytes, PROT_NONE);
 }
 
 }  // namespace devshare::host

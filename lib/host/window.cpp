@@ -146,13 +146,15 @@ int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor) noe
       ::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, std::uint64_t{0});
   if (got != -1) return 0;
   const int error = errno;
-  opened.fetch_sub(1, std::memory_order_relaxed);
+  shut_window(address, bytes);  // the kernel may have taken away before it failed to give
   return error;
 }
 
 void shut_window(std::uintptr_t address, std::uint64_t bytes) noexcept {
-  ::syscall(SYS_mmap, address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-            std::uint64_t{0});
+  const long got = ::syscall(SYS_mmap, address, bytes, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, std::uint64_t{0});
+  // Where the kernel has no mapping to spare, the file stays there and cannot be touched.
+  if (got == -1) ::syscall(SYS_mprotect, address, bytes, PROT_NONE);
   opened.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -1,34 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// aclrtMapMem and aclrtUnmapMem: places, codes, one origin and one device, views, and what they cost.
-#include "host/reservation.hpp"
+// aclrtMapMem and aclrtUnmapMem: places, codes, one origin and one device, and what a refusal leaves.
+#include "host/physical.hpp"
 #include "physical_session.hpp"
 #include "support/catch.hpp"
-#include "support/child.hpp"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
-#include <atomic>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <string>
-#include <thread>
 
 using devshare::host::Counters;
 using devshare::host::counters;
 using devshare::host::HandleOrigin;
 using devshare::host::PhysicalMemory;
 using devshare::host::Reason;
-using devshare::host::view_of;
-using devshare::host::ViewAccess;
 using devshare::test::contains;
-using devshare::test::demand;
-using devshare::test::GiB;
-using devshare::test::in_child;
 using devshare::test::last_reason;
 using devshare::test::on_device;
 using devshare::test::on_host;
@@ -40,10 +28,6 @@ namespace code = devshare::acl::code;
 namespace host = devshare::host;
 
 namespace {
-
-std::byte* view(const void* address, std::size_t size = piece_size) {
-  return static_cast<std::byte*>(view_of(address, size, ViewAccess::read_write));
-}
 
 // A handle as an import makes one.
 acl::aclrtDrvMemHandle imported(HandleOrigin origin, const host::Physical& of) {
@@ -57,16 +41,6 @@ acl::aclrtDrvMemHandle imported(HandleOrigin origin, const host::Physical& of) {
   memory->local_device = of->local_device;
   memory->origin = origin;
   return host::add_handle(memory);
-}
-
-// Mappings of device memory in this process, as the kernel counts them.
-std::size_t mapped_files() {
-  std::ifstream maps("/proc/self/maps");
-  std::size_t files = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("memfd:devshare") != std::string::npos) ++files;
-  }
-  return files;
 }
 
 }  // namespace
@@ -187,120 +161,6 @@ TEST_CASE("R12: mapped memory has no key") {
   CHECK_THAT(session.message(), contains("share its handle"));
 }
 
-TEST_CASE("pieces that nobody views cost no mapping, and one each when somebody does") {
-  constexpr std::size_t pieces = 64;
-  PhysicalSession session;
-  std::byte* const place = session.reserve(pieces * piece_size);
-  for (std::size_t i = 0; i < pieces; ++i) session.fill_in(place + i * piece_size);
-  CHECK(counters().mappings == pieces);
-  CHECK(mapped_files() == 0);
-  const auto bytes = pattern(3 * piece_size);
-  REQUIRE(session.write(place + piece_size / 2, bytes) == 0);
-  CHECK(mapped_files() == 0);
-  CHECK(counters().views == 0);
-  REQUIRE(view(place, pieces * piece_size) != nullptr);
-  CHECK(mapped_files() == pieces);
-  CHECK(counters().views == pieces);
-}
-
-TEST_CASE("a view across pieces is contiguous, whatever was viewed before, and ends piece by piece") {
-  PhysicalSession session;
-  std::byte* const place = session.reserve(6 * piece_size);
-  for (int i = 0; i < 5; ++i) session.fill_in(place + i * static_cast<std::ptrdiff_t>(piece_size));
-  std::byte* const third = view(place + 2 * piece_size);
-  REQUIRE(third != nullptr);
-  const auto bytes = pattern(4 * piece_size);
-  REQUIRE(session.write(place + piece_size / 2, bytes) == 0);
-  std::byte* const all = view(place + 100, 5 * piece_size - 100);
-  REQUIRE(all != nullptr);
-  CHECK(all + 2 * piece_size - 100 == third);
-  CHECK(std::memcmp(all + piece_size / 2 - 100, bytes.data(), bytes.size()) == 0);
-  devshare::detail::Cause why;
-  CHECK(view_of(place, 5 * piece_size + 1, ViewAccess::read, &why) == nullptr);  // nothing is in the sixth
-  CHECK(why.reason == Reason::out_of_bounds);
-
-  REQUIRE(session.acl.aclrtUnmapMem(place + piece_size) == 0);
-  CHECK(view_of(place, 2 * piece_size, ViewAccess::read) == nullptr);
-  CHECK(view(place + 2 * piece_size, 3 * piece_size) == third);  // the others stay where they are
-  CHECK(counters().views == 4);
-  session.fill_in(place + piece_size);
-  CHECK(view(place, 5 * piece_size) + 2 * piece_size == third);
-  CHECK(session.read(place + piece_size, 1) == std::vector<unsigned char>{0});  // new memory
-}
-
-TEST_CASE("a device's address faults on the host, and so does a view whose piece is unmapped") {
-  const auto touched = [](auto choose) {
-    return in_child([&] {
-      PhysicalSession session;
-      std::byte* const place = session.reserve(3 * piece_size);
-      for (int i = 0; i < 3; ++i) session.fill_in(place + i * static_cast<std::ptrdiff_t>(piece_size));
-      std::byte* const seen = view(place, 3 * piece_size);
-      demand(seen != nullptr, "a view");
-      demand(session.acl.aclrtUnmapMem(place + piece_size) == 0, "unmapped");
-      seen[piece_size - 1] = std::byte{1};
-      seen[2 * piece_size] = std::byte{1};
-      *const_cast<volatile std::byte*>(choose(place, seen)) = std::byte{1};
-    });
-  };
-  CHECK(touched([](std::byte*, std::byte* seen) { return seen; }).good());
-  CHECK_FALSE(touched([](std::byte*, std::byte* seen) { return seen + piece_size; }).good());
-  CHECK_FALSE(touched([](std::byte* place, std::byte*) { return place; }).good());
-}
-
-TEST_CASE("memory of the host is touched at its own address, while it is mapped") {
-  const auto touched_after = [](bool unmapped) {
-    return in_child([&] {
-      PhysicalSession session;
-      std::byte* const place = session.reserve(3 * piece_size);
-      session.fill_in(place + piece_size, piece_size, on_host());
-      const auto bytes = pattern(piece_size);
-      std::memcpy(place + piece_size, bytes.data(), bytes.size());
-      demand(session.read(place + piece_size, piece_size) == bytes, "what the processor wrote is what is copied");
-      demand(view(place + piece_size) == place + piece_size, "its address is its view");
-      if (unmapped) demand(session.acl.aclrtUnmapMem(place + piece_size) == 0, "unmapped");
-      *const_cast<volatile std::byte*>(place + piece_size) = std::byte{1};
-    });
-  };
-  CHECK(touched_after(false).good());
-  CHECK_FALSE(touched_after(true).good());
-}
-
-TEST_CASE("R4: a child that starts a runtime of its own finds nothing of its parent at its addresses") {
-  PhysicalSession session;
-  std::byte* const place = session.reserve(piece_size);
-  session.fill_in(place, piece_size, on_host());
-  const auto touched_in_child = [&](bool own_runtime) {
-    return in_child([&] {
-      if (own_runtime) devshare::host::table().aclInit(nullptr);
-      *const_cast<volatile std::byte*>(place) = std::byte{1};
-    });
-  };
-  CHECK_FALSE(touched_in_child(true).good());
-  place[0] = std::byte{7};
-  CHECK(session.read(place, 1) == std::vector<unsigned char>{7});
-}
-
-TEST_CASE("where the kernel gives no mapping, a view and memory of the host are refused, and nothing is left behind") {
-  PhysicalSession session;
-  std::byte* const place = session.reserve(4 * piece_size);
-  std::byte* const own = session.reserve(4 * piece_size);
-  session.fill_in(place);
-  const auto handle = session.physical(piece_size, on_host());
-  rlimit limit{};
-  REQUIRE(::getrlimit(RLIMIT_AS, &limit) == 0);
-  const Counters before = counters();
-  devshare::detail::Cause why;
-  const rlimit full{1 << 20, limit.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_AS, &full) == 0);
-  void* const seen = view_of(place, piece_size, ViewAccess::read, &why);
-  REQUIRE(::setrlimit(RLIMIT_AS, &limit) == 0);
-  CHECK(seen == nullptr);
-  CHECK(why.reason == Reason::mapping_limit);
-  CHECK(counters() == before);
-  CHECK(view(place) != nullptr);
-  CHECK(session.acl.aclrtMapMem(own, piece_size, 0, handle, 0) == 0);
-}
-
 TEST_CASE("injected faults of the new calls leave nothing") {
   PhysicalSession session;
   std::byte* const place = session.reserve(piece_size);
@@ -331,8 +191,7 @@ TEST_CASE("B117: memory goes and comes back at its address a hundred times") {
     session.fill_in(place);
     REQUIRE(session.read(place, 1) == std::vector<unsigned char>{0});
     REQUIRE(session.write(place, bytes) == 0);
-    if (round % 3 == 0) REQUIRE(view(place, 2 * piece_size) != nullptr);
-    if (round == 0) REQUIRE(view(place + piece_size) != nullptr);
+    if (round % 3 == 0) REQUIRE(host::view_of(place, 2 * piece_size, host::ViewAccess::read) != nullptr);
     REQUIRE(session.acl.aclrtUnmapMem(place) == 0);
     REQUIRE(session.read(place, 1).empty());
     REQUIRE(session.read(place + piece_size, 4096) == bytes);
