@@ -4,6 +4,7 @@
 #include "handle_process.hpp"
 #include "support/catch.hpp"
 #include "support/sanitizers.hpp"
+#include "support/soak.hpp"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -95,7 +96,7 @@ int status_of(pid_t child) {
 }  // namespace
 
 TEST_CASE("a storm of kills among those who share: never more than there is, and nothing at the end") {
-  Story story(180s);
+  Story story(180s * times_over());
   story.actor("storm", [](Actor& me) {
     Weather& weather = *make_weather();
     std::minstd_rand random(4711);
@@ -112,7 +113,7 @@ TEST_CASE("a storm of kills among those who share: never more than there is, and
     for (pid_t& pid : workers) {
       pid = spawn([&, seed = static_cast<unsigned>(random())] { return share_at_random(weather, seed); });
     }
-    const int kills = under_sanitizer() ? 20 : 60;
+    const int kills = (under_sanitizer() ? 20 : 60) * times_over();
     for (int kill = 0; kill < kills; ++kill) {
       std::this_thread::sleep_for(std::chrono::microseconds(5'000 + random() % 20'000));
       pid_t& victim = workers[random() % workers.size()];
