@@ -7,7 +7,7 @@
 export DEVSHARE_RUNTIME="${DEVSHARE_RUNTIME:-host}"
 work=$(mktemp -d)
 export DEVSHARE_HOST_STATE="$work/state"
-mkdir "$DEVSHARE_HOST_STATE"
+mkdir -m 700 "$DEVSHARE_HOST_STATE"
 running=
 trap 'kill -9 $running 2>/dev/null || :; rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM

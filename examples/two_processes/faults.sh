@@ -12,7 +12,7 @@ file=$3
 export DEVSHARE_RUNTIME=host
 work=$(mktemp -d)
 export DEVSHARE_HOST_STATE="$work/state"
-mkdir "$DEVSHARE_HOST_STATE"
+mkdir -m 700 "$DEVSHARE_HOST_STATE"
 started=
 trap 'kill -9 $started 2>/dev/null || :; rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
