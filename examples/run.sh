@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds devshare and runs its examples. The last line begins with `ok:`.
 #
-#   sh examples/run.sh [FILE]     FILE is what the examples share; by default the largest shared library installed
+#   sh examples/run.sh [FILE]     FILE is what two_processes shares; by default the largest shared library installed
 set -eu
 file=
 [ $# = 0 ] || file=$(realpath -- "$1")
@@ -19,3 +19,6 @@ python3 examples/wrong_order/page.py --commands "$directory/compile_commands.jso
 
 two_processes=$directory/examples/two_processes
 sh examples/two_processes/run.sh "$two_processes/exporter" "$two_processes/importer" "$file"
+
+physical_sharing=$directory/examples/physical_sharing
+sh examples/physical_sharing/run.sh "$physical_sharing/exporter" "$physical_sharing/importer"
