@@ -22,3 +22,5 @@ sh examples/two_processes/run.sh "$two_processes/exporter" "$two_processes/impor
 
 physical_sharing=$directory/examples/physical_sharing
 sh examples/physical_sharing/run.sh "$physical_sharing/exporter" "$physical_sharing/importer"
+
+sh examples/sleep_wake/run.sh "$directory/examples/sleep_wake/sleep_wake"

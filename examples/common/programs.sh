@@ -46,10 +46,10 @@ start() {
 finish() {
   exec 3>&-
   running="${programs# } $printer"
-  for program in $programs; do
+  for process in $programs; do
     result=0
-    wait "$program" || result=$?
-    running=${running#"$program "} # its number may be another's from now on
+    wait "$process" || result=$?
+    running=${running#"$process "} # its number may be another's from now on
     [ "$result" = 0 ] || {
       running=${running%"$printer"}
       # shellcheck disable=SC2086 # a list of words
