@@ -163,9 +163,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   {
     return owner_.bytes();
   }
-  void bytes() &
-    requires(!detail::HasBytes<Owner>)
-  = delete;  // a handle has no address: export a Mapping of it, or map it
+  template <class O = Owner>
+    requires(!detail::HasBytes<O>)
+  void bytes() & = delete;  // a handle has no address: export a Mapping of it, or map it
   DeviceSpan<std::byte> bytes() && = delete;  // the memory ends with the temporary: keep it in a named object
   DEVSHARE_READS Device device() const noexcept { return owner_.device(); }
 
