@@ -87,6 +87,16 @@ class Party {
     write(memory.bytes(), content);
     return memory;
   }
+  // Physical memory with addresses.
+  Mapping map(std::size_t size, Placement placement = {}) const {
+    return me.must(Mapping::of(me.must(PhysicalHandle::allocate(device, size, placement), "physical memory is allocated")),
+                   "and mapped");
+  }
+  Mapping map(const Bytes& content) const {
+    Mapping mapping = map(content.size());
+    write(mapping.bytes(), content);
+    return mapping;
+  }
   void write(DeviceSpan<std::byte> to, const Bytes& from) const {
     me.must(copy_to_device(device, to, from), "the bytes are written");
   }
