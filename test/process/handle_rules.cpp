@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handle path refuses and what it keeps, through the typed layer, by the number of the rule or the case.
+#include "support/sharing.hpp"
+#include "support/soon.hpp"
+
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace devshare;
+using namespace devshare::test;
+
+namespace {
+
+constexpr std::size_t KiB = 1024;
+constexpr std::size_t MiB = 1024 * KiB;
+const Switches a3{{"PROFILE", "a3"}};
+
+template <class Held>
+void end(Actor& me, Held held) {
+  me.must(std::move(held).close(), "it ends");
+}
+
+// An actor alone.
+template <class Part>
+void alone(Switches switches, Part part) {
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me, 0, switches);
+    part(a);
+    a.leave();
+  });
+  story.run();
+}
+
+}  // namespace
+
+TEST_CASE("R27 a handle has one export: the same again is the same token, another is refused and gives it back") {
+  alone(a3, [](const Party& a) {
+    Actor& me = a.me;
+    const BarePid somebody = a.own_pid();
+    Mapping mapping = a.map(2 * MiB);
+    auto first = me.must(export_handle<v2>(std::move(mapping)), "the first export");
+    const auto bytes_of = [&](auto& token) {
+      return me.must(ReceivedTicket::decode({me.must(token.ticket(), "a ticket").bytes().data(), ticket_size}), "reads");
+    };
+    mapping = me.must(std::move(first).close(), "it ends");
+    me.expect_equal(host::counters().tokens_exported, 1U, "but the handle stays exported");
+
+    const auto refused_as = [&](auto result, std::string_view sentence) {
+      if (!a.refused(result, {Errc::already_exported_as}, sentence)) return;
+      mapping = std::move(result).error().take_back();
+    };
+    refused_as(export_handle<v1>(std::move(mapping)), "as another kind");
+    refused_as(export_handle<fabric>(std::move(mapping)), "as a fabric token");
+    refused_as(export_handle_unrestricted<v2>(std::move(mapping)), "for everybody");
+    me.expect(mapping.holds() && mapping.size() == 2 * MiB, "the mapping came back each time");
+
+    auto again = me.must(export_handle<v2>(std::move(mapping)), "the same kind again");
+    me.expect_equal(host::counters().tokens_exported, 1U, "is the export that was there");
+    a.refused(again.admit(somebody), {Errc::refused, acl::code::rt_drv_internal, Reason::own_key}, "never itself");
+    mapping = me.must(std::move(again).close(), "it ends");
+    end(me, std::move(mapping));
+
+    auto open = me.must(export_handle_unrestricted<v1>(a.map(2 * MiB)), "an export for everybody");
+    const ReceivedTicket one = bytes_of(open);
+    Mapping kept = me.must(std::move(open).close(), "it ends");
+    auto reopened = me.must(export_handle_unrestricted<v1>(std::move(kept)), "and again");
+    const ReceivedTicket other = bytes_of(reopened);
+    me.expect(one.fields().payload == other.fields().payload && one.fields().nonce == other.fields().nonce,
+              "it is the same token");
+    end(me, me.must(std::move(reopened).close(), "it ends"));
+  });
+}
+
+TEST_CASE("R27 R28 what this process exported it cannot import, and what others exported only once") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto token = me.must(export_handle_unrestricted<v2>(a.map(2 * MiB)), "A exports");
+    const auto ticket = me.must(token.ticket(), "a ticket");
+    a.send("B", ticket);
+    const ReceivedTicket own =
+        me.must(ReceivedTicket::decode({ticket.bytes().data(), ticket_size}), "as if it had come back by a wire");
+    a.refused(ImportedMapping::open(own, a.device), {Errc::self_import}, "its own");
+    a.refused(ImportedHandle::open(own, a.device), {Errc::self_import}, "nor its handle");
+    me.pause_until("B", "closed");
+    end(me, me.must(std::move(token).close(), "A ends"));
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    const ReceivedTicket ticket = b.ticket_from("A");
+    std::uint64_t number = 0;
+    std::memcpy(&number, ticket.fields().payload.data(), sizeof number);
+    me.must(b.device.make_current(), "the device is current");
+    // Another library of the process has it: B035.
+    acl::aclrtDrvMemHandle foreign = nullptr;
+    b.call_succeeds(api().aclrtMemImportFromShareableHandleV2(&number, acl::share_type::local, 0, &foreign), "imports");
+    b.refused(ImportedMapping::open(ticket, b.device),
+              {Errc::already_imported, acl::code::rt_drv_internal, Reason::already_imported}, "open outside devshare");
+    b.call_succeeds(api().aclrtFreePhysical(foreign), "and gives it up");
+    end(me, b.import(ticket));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("R30 R31 R41 stale, foreign and unadmitted tokens are refused, each with its reason") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me, 0, a3);
+    auto kept = me.must(export_handle<v1>(a.map(2 * MiB)), "A exports");
+    auto gone = me.must(export_handle<v2>(a.map(2 * MiB)), "and another");
+    a.pid_of("B");  // B introduced itself, and A admits somebody else
+    const BarePid nobody = BarePid::from_peer_message(1);
+    a.send("B", me.must(kept.admit(nobody), "the wrong process"));
+    a.send("B", me.must(gone.admit(nobody), "the wrong process"));
+    me.pause_until("B", "refused");
+    end(me, me.must(std::move(gone).close(), "A ends one"));
+    me.step("freed");
+    me.pause_until("B", "done");
+    end(me, me.must(std::move(kept).close(), "and the other"));
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me, 0, a3);
+    b.introduce_myself_to("A");
+    const ReceivedTicket first = b.ticket_from("A");
+    const ReceivedTicket second = b.ticket_from("A");
+    const Refusal not_admitted{Errc::not_authorised, acl::code::rt_drv_internal, Reason::not_admitted};
+    b.refused(ImportedMapping::open(first, b.device), not_admitted, "R41 B was not admitted");
+    b.refused(ImportedMapping::open(second, b.device), not_admitted, "nor to the other");
+    // A ticket with the kind of the other calls: its checksum is right, its kind is not.
+    me.must(b.device.make_current(), "the device is current");
+    std::uint64_t number = 0;
+    std::memcpy(&number, first.fields().payload.data(), sizeof number);
+    acl::aclrtDrvMemHandle handle = nullptr;
+    b.call_refused(api().aclrtMemImportFromShareableHandleV2(&number, acl::share_type::local, 0, &handle),
+                   acl::code::rt_invalid_handle, Reason::wrong_token_kind, "R31 a V1 token to V2");
+    me.step("refused");
+    me.pause_until("A", "freed");
+    b.refused(ImportedMapping::open(second, b.device),
+              {Errc::stale_token, acl::code::rt_invalid_handle, Reason::unknown_key}, "R30 the memory is gone");
+    b.leave();
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("B109 the end of an export leaves the memory, and the end of the memory leaves what was imported") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto token = me.must(export_handle<v2>(a.map(pattern(2 * MiB, 1))), "A exports");
+    a.share_with("B", token);
+    me.pause_until("B", "imported");
+    Mapping mapping = me.must(std::move(token).close(), "the export object ends");
+    me.expect(a.read(mapping.bytes()) == pattern(2 * MiB, 1), "the memory is as it was");
+    a.write(mapping.bytes(), pattern(2 * MiB, 2));
+    me.step("written");
+    me.pause_until("B", "closed");
+    end(me, std::move(mapping));
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    ImportedMapping mapping = b.import(b.ticket_from("A"));
+    me.step("imported");
+    me.pause_until("A", "written");
+    me.expect(b.read(mapping.bytes()) == pattern(2 * MiB, 2), "the import goes on");
+    end(me, std::move(mapping));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B019 device numbers of one process mean nothing in another: an import is on the importer's own device") {
+  Story story;
+  story.actor("X", [](Actor& me) {
+    const Party x(me, 1, {{"DEVICES", "4"}, {"ASCEND_RT_VISIBLE_DEVICES", "2,3"}});
+    auto token = me.must(export_handle<v1>(x.map(pattern(2 * MiB))), "X exports from its device 1, card 3");
+    x.share_with("I", token);
+    me.pause_until("I", "closed");
+    end(me, me.must(std::move(token).close(), "X ends"));
+    x.leave();
+  });
+  story.actor("I", [](Actor& me) {
+    const Party i(me, 0, {{"DEVICES", "4"}, {"ASCEND_RT_VISIBLE_DEVICES", "3"}});
+    i.introduce_myself_to("X");
+    const ReceivedTicket ticket = i.ticket_from("X");
+    me.expect_equal(ticket.owner_device(), 3, "the ticket names the card");
+    ImportedMapping mapping = i.import(ticket);
+    me.expect(mapping.device() == i.device, "it is on I's device 0, the same card");
+    me.expect(i.read(mapping.bytes()) == pattern(2 * MiB), "and has X's bytes");
+    end(me, std::move(mapping));
+    i.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B025 B031 sizes are the program's, pages are the device's: every call carries whole pages of either size") {
+  for (const auto& [huge, physical] : {std::pair{"64K", 64 * KiB}, {"2M", 2 * MiB}, {"1G", 1024 * MiB}}) {
+    CAPTURE(huge);
+    constexpr std::size_t asked = 6912;
+    Story story;
+    const Switches switches{{"HUGE_PAGE", huge}};
+    story.actor("A", [&](Actor& me) {
+      const Party a(me, 0, switches);
+      Mapping mapping = a.map(pattern(asked));
+      me.expect_equal(mapping.size(), asked, "as much as was asked for");
+      auto token = me.must(export_handle<v2>(std::move(mapping)), "A exports");
+      a.share_with("B", token);
+      me.pause_until("B", "closed");
+      end(me, me.must(std::move(token).close(), "A ends"));
+      a.leave();
+    });
+    story.actor("B", [&, pages = physical](Actor& me) {
+      const Party b(me, 0, switches);
+      b.introduce_myself_to("A");
+      const ReceivedTicket ticket = b.ticket_from("A");
+      me.expect(ticket.size() == asked && ticket.block_size() == pages, "both sizes are in the ticket");
+      host::record_calls(true);
+      ImportedMapping mapping = b.import(ticket);
+      me.expect(mapping.size() == asked && b.read(mapping.bytes()) == pattern(asked), "as much as was asked for");
+      std::size_t carried = 0;
+      for (const host::CallRecord& call : host::recorded_calls()) {
+        const bool maps = call.call == acl::Entry::aclrtMapMem || call.call == acl::Entry::aclrtMemSetAccess ||
+                          call.call == acl::Entry::aclrtReserveMemAddress;
+        if (!maps) continue;
+        ++carried;
+        me.expect(call.arguments.find("\"size\":" + std::to_string(pages)) != std::string::npos,
+                  std::string(name_of(call.call)) + " carries whole pages: " + call.arguments);
+      }
+      me.expect_equal(carried, std::size_t{3}, "reserve, map and access were seen");
+      host::record_calls(false);
+      end(me, std::move(mapping));
+      b.leave();
+      me.step("closed");
+    });
+    story.run();
+  }
+}
+
+TEST_CASE("B033 no way through the types mixes memory in a range: each is refused before or by a typed error") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto token = me.must(export_handle<v2>(a.map(2 * MiB)), "A exports");
+    a.share_with("B", token);
+    me.pause_until("B", "closed");
+    end(me, me.must(std::move(token).close(), "A ends"));
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    ImportedMapping mapping = b.import(b.ticket_from("A"));
+    // Two devices in one range.
+    AddressReservation range = me.must(AddressReservation::reserve(b.device, 4 * MiB), "a range");
+    const auto memory_of = [&](const Device& device) {
+      return me.must(PhysicalHandle::allocate(device, 2 * MiB), "memory");
+    };
+    Mapping own = me.must(std::move(range).map(memory_of(b.device)), "memory of one device");
+    auto refused = own.extend(memory_of(b.other_device(1)));
+    if (b.refused(refused, {Errc::refused, acl::code::rt_drv_internal, Reason::mixed_memory}, "memory of another")) {
+      end(me, std::move(refused).error().take_back());
+    }
+    me.must(own.extend(memory_of(b.device)), "memory of the same device");
+    auto full = own.extend(memory_of(b.device));
+    if (b.refused(full, {Errc::out_of_range}, "more than was reserved")) end(me, std::move(full).error().take_back());
+    me.expect_equal(own.size(), 4 * MiB, "the mapping is what it was");
+    end(me, std::move(own));
+    end(me, std::move(mapping));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B055 an import takes the addresses of its block and no more") {
+  constexpr std::size_t imports = 100;
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me, 0, {{"RAISE_NOFILE", "1"}});
+    std::vector<ExportToken<v1, PhysicalHandle, Unrestricted>> tokens;
+    for (std::size_t i = 0; i < imports; ++i) {
+      tokens.push_back(me.must(export_handle_unrestricted<v1>(
+                                   me.must(PhysicalHandle::allocate(a.device, 2 * MiB), "memory")), "A exports"));
+      a.send("B", me.must(tokens.back().ticket(), "a ticket"));
+    }
+    me.pause_until("B", "closed");
+    for (auto& token : tokens) end(me, me.must(std::move(token).close(), "A ends"));
+    tokens.clear();
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me, 0, {{"RAISE_NOFILE", "1"}});
+    host::record_calls(true);
+    std::vector<ImportedMapping> mappings;
+    for (std::size_t i = 0; i < imports; ++i) mappings.push_back(b.import(b.ticket_from("A")));
+    me.expect_equal(host::counters().reservations, imports, "a range each");
+    for (const host::CallRecord& call : host::recorded_calls()) {
+      if (call.call != acl::Entry::aclrtReserveMemAddress) continue;
+      me.expect(call.arguments.find("\"size\":2097152") != std::string::npos, "of 2 MiB: " + call.arguments);
+    }
+    host::record_calls(false);
+    for (ImportedMapping& mapping : mappings) end(me, std::move(mapping));
+    mappings.clear();
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B059 every reference has one owner: rounds of each way to hold memory fit into a device with room for two") {
+  alone({{"CAPACITY", "128M"}}, [](const Party& a) {
+    for (int round = 0; round < 64; ++round) {
+      Mapping mapping = a.map(64 * MiB);
+      PhysicalHandle second = a.me.must(PhysicalHandle::retain_from(a.device, mapping.bytes()), "retained");
+      end(a.me, std::move(mapping));
+      a.me.expect_equal(host::bytes_in_use(0), 64 * MiB, "the second reference holds it");
+      Mapping again = a.me.must(Mapping::of(std::move(second)), "mapped from it");
+      end(a.me, std::move(again));
+      a.me.expect_equal(host::bytes_in_use(0), 0U, "and gives it up");
+    }
+  });
+}
+
+TEST_CASE("B061 B117 rounds of sleep and wake: the same addresses, the same bytes in use, and the state can be asked") {
+  alone({}, [](const Party& a) {
+    Actor& me = a.me;
+    std::vector<Mapping> pool;
+    for (std::size_t i = 0; i < 10; ++i) pool.push_back(a.map(pattern(2 * MiB, i)));
+    std::vector<DevicePtr<std::byte>> addresses;
+    for (const Mapping& mapping : pool) addresses.push_back(mapping.address());
+    const host::Counters awake = host::counters();
+    for (int round = 0; round < 100; ++round) {
+      std::size_t released = 0;
+      for (Mapping& mapping : pool) released += me.must(mapping.release_backing(), "it sleeps");
+      me.expect_equal(released, 20 * MiB, "all bytes went back");
+      me.expect_equal(host::bytes_in_use(0), 0U, "the device says so too");
+      me.expect(pool[0].asleep() && pool[0].bytes().empty(), "asleep, and no bytes to use");
+      for (Mapping& mapping : pool) me.must(mapping.restore(), "it wakes");
+      for (std::size_t i = 0; i < pool.size(); ++i) me.expect(pool[i].address() == addresses[i], "where it was");
+    }
+    me.expect(a.read(pool[3].bytes()) == Bytes(2 * MiB), "the bytes are not kept");
+    host::Counters now = host::counters();
+    now.views = awake.views;
+    now.descriptors = awake.descriptors;
+    me.expect(now == awake, "nothing was left by a hundred rounds: " + Party::in_words(now));
+    for (Mapping& mapping : pool) end(me, std::move(mapping));
+    pool.clear();
+  });
+}
+
+TEST_CASE("B076 threads that open one ticket at once use it only after access was granted") {
+  constexpr int rounds = 25;
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto token = me.must(export_handle<v2>(a.map(pattern(64 * KiB))), "A exports");
+    a.share_with("B", token);
+    me.pause_until("B", "closed");
+    end(me, me.must(std::move(token).close(), "A ends"));
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const ReceivedTicket ticket = b.ticket_from("A");
+    host::delay(acl::Entry::aclrtMemSetAccess, 5);
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 8; ++i) {
+        threads.emplace_back([&] {
+          auto opened = ImportedMapping::open(ticket, b.device);
+          if (!me.expect(static_cast<bool>(opened), "it opens")) return;
+          const ImportedMapping mapping = *std::move(opened);
+          Bytes bytes(mapping.size());
+          me.expect(static_cast<bool>(copy_to_host(b.device, bytes, mapping.bytes())) && bytes == pattern(64 * KiB),
+                    "and can be read at once");
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      me.expect_equal(host::counters().handles_imported, 0U, "none is left of the round");
+    }
+    host::clear();
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B087 B111 nothing is chosen silently: a missing kind is an error, a choice among several is reported") {
+  Story story;
+  const Switches a2{{"PROFILE", "a2"}};
+  story.actor("A", [&](Actor& me) {
+    const Party a(me, 0, a2);
+    auto wanted = export_handle<fabric>(a.map(2 * MiB));
+    a.refused(wanted, {Errc::unsupported_by_runtime, acl::code::rt_feature_not_support, Reason::unsupported},
+              "a2 has no fabric tokens");
+    end(me, std::move(wanted).error().take_back());
+
+    const Probe found = me.must(probe(a.device, a.other_device(1)), "what works is known beforehand");
+    me.expect(found.working() == Mechanisms{Mechanism::by_key, Mechanism::v1, Mechanism::v2}, "all but fabric");
+    me.expect(found.why_not(Mechanism::fabric)->kind() == Errc::unsupported_by_runtime, "and why that does not");
+    a.has_given_everything_back();
+    const auto can = Mechanisms::from_message(me.receive<std::uint32_t>("B"));
+    const Mechanism chosen = me.must(choose(found.working() & mechanisms_of<Mapping>,
+                                            {Mechanism::fabric, Mechanism::v2, Mechanism::v1}, can), "one is chosen");
+    me.expect(chosen == Mechanism::v2, "the best of what both can");
+    a.refused(choose(found.working(), {Mechanism::fabric}, can), {Errc::mechanism_mismatch}, "nothing else is taken");
+    with_mechanism(chosen, [&]<class K>(K) {
+      auto exported = me.must(export_for<K>(me.must(allocate_for<K>(a.device, 64 * KiB), "memory")), "exported");
+      a.write(exported.bytes(), pattern(64 * KiB));
+      a.share_with("B", exported);
+      me.pause_until("B", "closed");
+      end(me, me.must(std::move(exported).close(), "it ends"));
+    });
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me, 1, a2);
+    me.send("A", importable(b.device).to_message());
+    b.introduce_myself_to("A");
+    ImportedMapping mapping = b.import(b.ticket_from("A"));
+    me.expect(mapping.mechanism() == Mechanism::v2, "the importer is told what it got");
+    me.expect(b.read(mapping.bytes()) == pattern(64 * KiB), "with the bytes");
+    end(me, std::move(mapping));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("B113 weights in many blocks, updated in place: four workers see every update") {
+  constexpr std::size_t blocks = 50;
+  constexpr int updates = 10;
+  constexpr std::size_t size = 64 * KiB;
+  const std::vector<std::string> workers{"W1", "W2", "W3", "W4"};
+  Story story;
+  story.actor("trainer", [&](Actor& me) {
+    const Party trainer(me);
+    std::vector<ExportToken<v2>> tokens;
+    std::vector<BarePid> pids;
+    for (const std::string& worker : workers) pids.push_back(trainer.pid_of(worker));
+    for (std::size_t i = 0; i < blocks; ++i) {
+      tokens.push_back(me.must(export_handle<v2>(trainer.map(pattern(size, i))), "a block is exported"));
+      const auto ticket = me.must(tokens.back().admit(pids), "to all workers");
+      for (const std::string& worker : workers) trainer.send(worker, ticket);
+    }
+    for (const std::string& worker : workers) me.pause_until(worker, "imported");
+    for (int update = 1; update <= updates; ++update) {
+      for (std::size_t i = 0; i < blocks; ++i) {
+        trainer.write(tokens[i].bytes(), pattern(size, i + static_cast<std::size_t>(update)));
+      }
+      me.step("update " + std::to_string(update));
+      for (const std::string& worker : workers) me.pause_until(worker, "saw " + std::to_string(update));
+    }
+    for (auto& token : tokens) end(me, me.must(std::move(token).close(), "it ends"));
+    tokens.clear();
+    trainer.leave();
+  });
+  for (const std::string& name : workers) {
+    story.actor(name, [&](Actor& me) {
+      const Party worker(me);
+      worker.introduce_myself_to("trainer");
+      std::vector<ImportedMapping> weights;
+      for (std::size_t i = 0; i < blocks; ++i) weights.push_back(worker.import(worker.ticket_from("trainer")));
+      me.step("imported");
+      for (int update = 1; update <= updates; ++update) {
+        me.pause_until("trainer", "update " + std::to_string(update));
+        for (std::size_t i = 0; i < blocks; ++i) {
+          me.expect(worker.read(weights[i].bytes()) == pattern(size, i + static_cast<std::size_t>(update)), "updated");
+        }
+        me.step("saw " + std::to_string(update));
+      }
+      for (ImportedMapping& each : weights) end(me, std::move(each));
+      weights.clear();
+      worker.leave();
+    });
+  }
+  story.run();
+}
+
+TEST_CASE("memory moves from key to handle only when asked to, with its bytes") {
+  alone({}, [](const Party& a) {
+    Mapping moved = a.me.must(rehouse(a.allocate(pattern(3 * MiB, 7))), "it is rehoused");
+    a.me.expect(moved.size() == 3 * MiB && a.read(moved.bytes()) == pattern(3 * MiB, 7), "with its bytes");
+    a.me.expect_equal(host::counters().allocations, 0U, "the old block is gone");
+    end(a.me, std::move(moved));
+
+    host::fail(acl::Entry::aclrtMapMem, 1, acl::code::rt_drv_internal);
+    auto refused = rehouse(a.allocate(pattern(64 * KiB, 8)));
+    a.refused(refused, {Errc::refused, acl::code::rt_drv_internal, Reason::injected}, "a step of it fails");
+    DeviceMemory back = std::move(refused).error().take_back();
+    a.me.expect(a.read(back.bytes()) == pattern(64 * KiB, 8), "and the memory is what it was");
+    a.me.expect_equal(host::counters().handles, 0U, "with nothing left of the attempt");
+    end(a.me, std::move(back));
+  });
+}
+
+TEST_CASE("host memory is registered for a device, once, for as long as the object lives") {
+  alone({}, [](const Party& a) {
+    alignas(4096) static std::byte memory[8192];
+    HostRegistration one = a.me.must(HostRegistration::of(a.device, memory), "it is registered");
+    a.me.expect(one.on_device().size() == sizeof memory && one.host().data() == memory, "with an address for devices");
+    a.refused(HostRegistration::of(a.device, memory),
+              {Errc::already_registered, acl::code::host_memory_already_registered, Reason::already_mapped}, "once");
+    a.refused(HostRegistration::of(a.device, std::span(memory).subspan(1)),
+              {Errc::invalid_argument, acl::code::rt_param_invalid, Reason::bad_argument}, "from the start of a page");
+    a.refused(HostRegistration::of(a.device, {}), {Errc::invalid_argument}, "and not nothing");
+    end(a.me, std::move(one));
+    end(a.me, a.me.must(HostRegistration::of(a.device, memory), "and again"));
+  });
+}
