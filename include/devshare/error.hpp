@@ -46,6 +46,7 @@ enum class Errc : std::uint16_t {
   version_mismatch,        // a ticket of another version or byte order
   mechanism_mismatch,      // a ticket of another sharing mechanism than this import takes
   already_exported_as,     // the handle has its one export already, of another kind or for other importers (R27)
+  mixed_memory,            // the range holds memory of another device, or of another origin (R29)
   no_backing,              // the mapping's memory was released and is not restored
   in_use,                  // something that must end first goes on: a copy, a mapping
   already_registered,      // the host memory is registered already

@@ -51,15 +51,15 @@ Errc kind_of(Reason reason) noexcept {
     case Reason::foreign_pid_namespace: return Errc::not_authorised;
     case Reason::p2p_policy_missing: return Errc::peer_access_missing;
     case Reason::bad_switch: return Errc::bad_switch;
-    case Reason::already_exported: return Errc::not_exportable;
+    case Reason::already_exported: return Errc::already_exported_as;
     case Reason::already_imported: return Errc::already_imported;
-    case Reason::wrong_token_kind: return Errc::invalid_argument;
+    case Reason::wrong_token_kind: return Errc::mechanism_mismatch;
     case Reason::other_server: return Errc::stale_token;
     case Reason::unknown_handle: return Errc::invalid_argument;
     case Reason::mapped_memory: return Errc::not_exportable;
     case Reason::not_reserved:
-    case Reason::already_mapped:
-    case Reason::mixed_memory: return Errc::invalid_argument;
+    case Reason::already_mapped: return Errc::invalid_argument;
+    case Reason::mixed_memory: return Errc::mixed_memory;
     case Reason::no_access: return Errc::refused;
   }
   return Errc::refused;
@@ -138,6 +138,7 @@ Result<T> failure(const Device& device, Operation operation, acl::Entry entry, s
 
 Errc classify(Operation operation, std::int32_t acl_code, Reason reason) noexcept {
   if (operation == Operation::export_key && reason == Reason::not_device_memory) return Errc::not_exportable;  // R10
+  if (operation == Operation::register_host && reason == Reason::already_mapped) return Errc::already_registered;
   const bool said = reason != Reason::none && reason != Reason::injected;
   return said ? kind_of(reason) : kind_of(operation, acl_code);
 }

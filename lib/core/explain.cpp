@@ -84,6 +84,8 @@ constexpr Causes<3> exported_otherwise{
     "it was exported as another kind before: an export of a handle lasts as long as the handle",
     "it was exported for whoever holds the ticket, and is wanted for those on a list, or the reverse",
     "another library of the process has exported it"};
+constexpr Causes<2> mixed{"memory of two devices was to be mapped into one range",
+                          "own and imported memory, or imports of V1 and V2, were to be mapped into one range"};
 constexpr Causes<2> no_backing{"release_backing() was called, and restore() was not, or failed",
                                "release_backing() was called twice"};
 constexpr Causes<3> in_use{"a copy, or other work that is still queued, uses the memory",
@@ -211,6 +213,8 @@ constexpr CatalogueEntry entries[] = {
     {Errc::already_exported_as, none,
      {"the handle has its one export already", "R27", exported_otherwise,
       "export it the same way again, which gives the same token, or allocate another handle"}},
+    {Errc::mixed_memory, none,
+     {"one range takes memory of one device and one origin", "R29", mixed, "reserve another range for it"}},
     {Errc::no_backing, none,
      {"there is no memory behind the addresses", "", no_backing, "restore() the mapping first"}},
     {Errc::in_use, none,

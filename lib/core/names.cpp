@@ -38,6 +38,7 @@ std::string_view name_of(Errc kind) noexcept {
     case Errc::version_mismatch: return "version_mismatch";
     case Errc::mechanism_mismatch: return "mechanism_mismatch";
     case Errc::already_exported_as: return "already_exported_as";
+    case Errc::mixed_memory: return "mixed_memory";
     case Errc::no_backing: return "no_backing";
     case Errc::in_use: return "in_use";
     case Errc::already_registered: return "already_registered";

@@ -177,9 +177,11 @@ class Party {
   static std::string in_words(const host::Counters& c) {
     return fmt::format(
         "{} allocations of {} bytes, {} imports, {} views, {} descriptors, {} keys exported, {} imported, "
-        "{} key opens, {} connections, {} peer grants",
+        "{} key opens, {} connections, {} peer grants, {} handles, {} reservations, {} mappings, {} registrations, "
+        "{} tokens exported, {} handles imported",
         c.allocations, c.bytes, c.imports, c.views, c.descriptors, c.keys_exported, c.keys_imported, c.key_opens,
-        c.connections, c.peer_grants);
+        c.connections, c.peer_grants, c.handles, c.reservations, c.mappings, c.registrations, c.tokens_exported,
+        c.handles_imported);
   }
 
  private:
