@@ -122,8 +122,9 @@ DEVSHARE_API std::string device_state_note();
 enum class ViewAccess : std::uint8_t { read, read_write };
 
 // The bytes at a device address of this process, as a kernel would see them, or null with the cause in `*why` (which
-// may be null). The whole range must lie in one allocation or import; an import whose exporter is gone and read_write
-// of read-only memory are refused. The pointer is good until the memory is freed or the import closed; what is written
+// may be null). The whole range must lie in one allocation or import, or in the pieces of one reservation with no hole
+// between them; the device's address of registered host memory has a view as well. An import whose exporter is gone,
+// read_write of read-only memory, and memory mapped without access are refused. The pointer is good until the memory is freed or the import closed; what is written
 // through it is what copies and other processes see, ordered by nothing but your own synchronisation. The memory
 // becomes mapped by this, which costs page faults at first touch.
 DEVSHARE_API void* view_of(const void* device_address, std::size_t size, ViewAccess access,

@@ -10,11 +10,13 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 using devshare::host::Counters;
 using devshare::host::counters;
 using devshare::host::HandleOrigin;
 using devshare::host::PhysicalMemory;
+using devshare::host::PinnedBlock;
 using devshare::host::Reason;
 using devshare::test::contains;
 using devshare::test::last_reason;
@@ -149,6 +151,57 @@ TEST_CASE("R29: one reservation has memory of one origin; the driver looks at th
       }
     }
   }
+}
+
+TEST_CASE("R5, R38: memory that a call is using is not unmapped, nor is its reservation released") {
+  PhysicalSession session;
+  std::byte* const place = session.reserve(piece_size);
+  session.fill_in(place);
+  {
+    const PinnedBlock in_use(place + 100);  // what a copy holds while it runs
+    CHECK(session.acl.aclrtUnmapMem(place) == code::rt_drv_internal);
+    CHECK(last_reason() == Reason::in_use);
+    CHECK(session.acl.aclrtReleaseMemAddress(place) == code::rt_drv_internal);
+    CHECK(last_reason() == Reason::in_use);
+    CHECK(counters().mappings == 1);
+    CHECK(session.read(place, 16).size() == 16);
+  }
+  CHECK(session.acl.aclrtUnmapMem(place) == 0);
+  CHECK(session.acl.aclrtReleaseMemAddress(place) == 0);
+}
+
+TEST_CASE("R1: every call about handles, addresses and mappings needs a current device") {
+  PhysicalSession session(-1);
+  const Counters before = counters();
+  int local = 0;
+  void* address = &local;
+  acl::aclrtDrvMemHandle handle = &local;
+  acl::aclrtPhysicalMemProp property = on_device();
+  acl::aclrtMemAccessDesc desc{acl::mem_access::read_write, {0, acl::mem_location_type::device}, {}};
+  acl::aclrtPtrAttributes attributes{};
+  std::size_t size = 0;
+  std::uint64_t flag = 0;
+  const std::vector<acl::aclError> codes{
+      session.acl.aclrtMemGetAllocationGranularity(&property, 0, &size),
+      session.acl.aclrtMemRetainAllocationHandle(address, &handle),
+      session.acl.aclrtMemGetAllocationPropertiesFromHandle(handle, &property),
+      session.acl.aclrtMapMem(address, piece_size, 0, handle, 0),
+      session.acl.aclrtMemMapNoAccess(address, piece_size, 0, handle, 0),
+      session.acl.aclrtUnmapMem(address),
+      session.acl.aclrtMemSetAccess(address, piece_size, &desc, 1),
+      session.acl.aclrtMemGetAccess(address, &desc.location, &flag),
+      session.acl.aclrtMemGetAddressRange(address, &address, &size),
+      session.acl.aclrtPointerGetAttributes(address, &attributes),
+      session.acl.aclrtMemP2PMap(address, piece_size, 1, 0),
+      session.acl.aclrtHostRegister(address, 8, acl::host_register_type::mapped, &address),
+      session.acl.aclrtHostRegisterV2(address, 8, acl::host_register_flag::mapped),
+      session.acl.aclrtHostGetDevicePointer(address, &address, 0),
+      session.acl.aclrtHostUnregister(address),
+  };
+  CHECK(codes == std::vector<acl::aclError>(codes.size(), code::rt_context_null));
+  CHECK(last_reason() == Reason::no_context);
+  CHECK(address == &local);
+  CHECK(counters() == before);
 }
 
 TEST_CASE("R12: mapped memory has no key") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclrtHostRegister, its second form, aclrtHostGetDevicePointer and aclrtHostUnregister.
+#include "host/block.hpp"
 #include "physical_session.hpp"
 #include "support/catch.hpp"
 
@@ -76,6 +77,19 @@ TEST_CASE("registered host memory has an address for kernels, which copies do no
   CHECK(session.acl.aclrtHostUnregister(pages.begin()) == 0);
   CHECK(view_of(device, 1, ViewAccess::read) == nullptr);
   CHECK(counters() == before);
+}
+
+TEST_CASE("host memory whose address for the device is in use stays registered") {
+  const Pages pages(1);
+  PhysicalSession session;
+  void* device = nullptr;
+  REQUIRE(session.acl.aclrtHostRegister(pages.begin(), 64, types::mapped, &device) == 0);
+  {
+    const devshare::host::PinnedBlock in_use(device);
+    CHECK(session.acl.aclrtHostUnregister(pages.begin()) == code::rt_drv_internal);
+    CHECK(last_reason() == Reason::in_use);
+  }
+  CHECK(session.acl.aclrtHostUnregister(pages.begin()) == 0);
 }
 
 TEST_CASE("host memory is registered once and unregistered once") {
