@@ -251,9 +251,9 @@ std::uint64_t sum_shared(const State& self, std::int32_t device) noexcept {
 
 std::uint64_t sum_claimed(const State& self, std::int32_t device) noexcept {
   if (!self.file) return self.claimed[at(device)] + sum_shared(self, device);
-  std::uint64_t sum = sum_shared(self, device);
+  std::uint64_t sum = 0;
   for (const StateSlot& slot : self.file.used_slots()) sum += slot.claimed[at(device)].load();
-  return sum;
+  return sum + sum_shared(self, device);  // after the slots: a claim that becomes shared is then seen twice, or once
 }
 
 // One moment of all slots; or, when they change faster than they can be read, the last sum. What is shared is in it as

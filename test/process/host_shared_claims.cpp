@@ -3,19 +3,31 @@
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/host_session.hpp"
+#include "support/sanitizers.hpp"
+#include "support/soon.hpp"
 #include "support/story.hpp"
 
 #include "host/ledger.hpp"
 #include "host/state_layout.hpp"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <new>
 #include <string>
+#include <thread>
+#include <vector>
 
 using namespace devshare;
 using namespace devshare::test;
 using host::Reason;
 namespace code = acl::code;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -73,6 +85,67 @@ TEST_CASE("what a process shares counts once, whoever joins, until the last one 
     me.step("done");
   });
   story.run();
+}
+
+TEST_CASE("memory that is becoming shared is never overlooked by who looks for room") {
+  // Odd while there is no room.
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  auto& turn = *::new (memory) std::atomic<std::uint64_t>(0);
+  constexpr std::uint64_t rounds = under_sanitizer() ? 500 : 2'000;
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    // A's slot is behind those of many others, so that adding them all up takes a while in which A shares.
+    std::vector<pid_t> others(300);
+    for (pid_t& other : others) {
+      other = ::fork();
+      if (other < 0) std::abort();  // -1 would be everybody to kill
+      if (other != 0) continue;
+      const HostSession session = open_session();
+      if (!take(1)) ::_exit(1);
+      turn.fetch_add(1);
+      for (;;) ::pause();
+    }
+    me.expect(soon([&] { return turn == others.size(); }), "they have joined");
+    const HostSession session = open_session();
+    me.expect(take(1), "A too");
+    for (const pid_t other : others) {
+      ::kill(other, SIGKILL);
+      ::waitpid(other, nullptr, 0);
+    }
+    me.step("joined");
+    me.pause_until("B", "looks");
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      while (!take(21 * unit)) {  // B has it at this moment
+      }
+      turn.fetch_add(1);
+      if (host::ledger_share(0, round, 21 * unit) != 0) me.fail("it is shared");
+      std::this_thread::sleep_for(50us);  // for B to finish what it began in the meantime
+      turn.fetch_add(1);
+      host::ledger_let_go(round);
+    }
+    turn.store(UINT64_MAX - 1);
+  });
+  story.actor("B", [&](Actor& me) {
+    me.pause_until("A", "joined");
+    const HostSession session = open_session();
+    me.step("looks");
+    std::uint64_t overlooked = 0;
+    std::uint64_t found = 0;
+    for (std::uint64_t before = turn; before != UINT64_MAX - 1; before = turn) {
+      if (!take(20 * unit)) {
+        std::this_thread::sleep_for(10us);  // or the lock of the file would make them take turns
+        continue;
+      }
+      ++found;
+      if (before % 2 != 0 && turn == before) ++overlooked;
+      host::ledger_release(0, 20 * unit);
+    }
+    me.expect(found > 0, "there was room at times");
+    me.expect_equal(overlooked, std::uint64_t{0}, "and none when A had it");
+  });
+  story.run();
+  ::munmap(memory, 4096);
 }
 
 TEST_CASE("of those who hold a block together any may be killed, and the sum is right at once") {
