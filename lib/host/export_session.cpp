@@ -85,6 +85,7 @@ void ExportSession::close_all() noexcept {
   for (Export& key : slots_) {
     if (key.block != 0) close(key);
   }
+  tokens_.end_all();
 }
 
 void ExportSession::close_descriptors() noexcept {

@@ -35,4 +35,9 @@ void TokenTable::end(std::uint64_t memory) noexcept {
   slot_of_memory_.erase(slot);
 }
 
+void TokenTable::end_all() noexcept {
+  by_slot_.clear();
+  slot_of_memory_.clear();
+}
+
 }  // namespace devshare::host

@@ -37,6 +37,7 @@ class TokenTable {
   TokenExport* find(const KeyName& name) noexcept;  // null for one that never was, or has ended
   const TokenExport* of_memory(std::uint64_t id) const noexcept;
   void end(std::uint64_t memory) noexcept;  // by its id, with a token or without
+  void end_all() noexcept;
   std::size_t size() const noexcept { return by_slot_.size(); }
 
  private:
