@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -64,7 +65,10 @@ class Mechanisms {
 class Prefer {
  public:
   constexpr Prefer() noexcept : Prefer({Mechanism::v2, Mechanism::v1, Mechanism::fabric, Mechanism::by_key}) {}
-  constexpr Prefer(std::initializer_list<Mechanism> best_first) noexcept {
+  constexpr Prefer(std::initializer_list<Mechanism> best_first) noexcept
+      : Prefer(std::span(best_first.begin(), best_first.size())) {}
+  // The same from a list that is only known at run time: a program's option.
+  explicit constexpr Prefer(std::span<const Mechanism> best_first) noexcept {
     for (const Mechanism each : best_first) {
       if (count_ < order_.size()) order_[count_++] = each;
     }

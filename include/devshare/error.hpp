@@ -95,6 +95,7 @@ enum class Operation : std::uint16_t {
   use_import,
   close_import,
   close_export,
+  choose,
   view,
 };
 

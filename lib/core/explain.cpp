@@ -80,6 +80,10 @@ constexpr Causes<3> malformed{"the message was cut, padded or passed through a t
 constexpr Causes<2> version{"the two processes were built with different versions of devshare",
                             "the bytes were swapped by a transport that converts integers"};
 constexpr Causes<1> mechanism{"the exporter shares by a mechanism that this import does not take"};
+constexpr Causes<3> no_common_mechanism{
+    "what works here is not what the importer can do",
+    "the mechanisms that both have are not among those that are preferred: one that is not named is never chosen",
+    "nothing works between the two devices, and probe() says why not"};
 constexpr Causes<3> exported_otherwise{
     "it was exported as another kind before: an export of a handle lasts as long as the handle",
     "it was exported for whoever holds the ticket, and is wanted for those on a list, or the reverse",
@@ -210,6 +214,9 @@ constexpr CatalogueEntry entries[] = {
      {"the ticket is of another version", "", version, "use the same version of devshare on both sides"}},
     {Errc::mechanism_mismatch, none,
      {"the ticket is of another mechanism", "", mechanism, "let exporter and importer agree on one mechanism first"}},
+    {Errc::mechanism_mismatch, choose,
+     {"no mechanism works here, is preferred and is one that the importer has", "", no_common_mechanism,
+      "see Probe::why_not() of each, prefer more of them, or use devices that reach each other"}},
     {Errc::already_exported_as, none,
      {"the handle has its one export already", "R27", exported_otherwise,
       "export it the same way again, which gives the same token, or allocate another handle"}},

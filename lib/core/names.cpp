@@ -89,6 +89,7 @@ std::string_view name_of(Operation operation) noexcept {
     case Operation::use_import: return "use imported memory";
     case Operation::close_import: return "close an import";
     case Operation::close_export: return "close an export";
+    case Operation::choose: return "choose a mechanism";
     case Operation::view: return "view device memory";
   }
   return "unknown";

@@ -63,7 +63,7 @@ Result<Probe> probe(const Device& device, const Device& peer) noexcept {
 
 Result<Mechanism> choose(Mechanisms works_here, Prefer prefer, Mechanisms importer_can) noexcept {
   if (const auto best = prefer.first_of(works_here & importer_can)) return *best;
-  return Error(Errc::mechanism_mismatch, Operation::none);
+  return Error(Errc::mechanism_mismatch, Operation::choose);
 }
 
 }  // namespace devshare
