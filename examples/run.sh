@@ -24,3 +24,6 @@ physical_sharing=$directory/examples/physical_sharing
 sh examples/physical_sharing/run.sh "$physical_sharing/exporter" "$physical_sharing/importer"
 
 sh examples/sleep_wake/run.sh "$directory/examples/sleep_wake/sleep_wake"
+
+pick_mechanism=$directory/examples/pick_mechanism
+sh examples/pick_mechanism/run.sh "$pick_mechanism/exporter" "$pick_mechanism/importer"

@@ -7,6 +7,7 @@
 #include "sha256.hpp"
 
 #include <devshare/copy.hpp>
+#include <devshare/host.hpp>
 #include <devshare/result.hpp>
 
 #include <algorithm>
@@ -55,6 +56,14 @@ inline devshare::Result<Digest> digest_by_copies(const devshare::Device& device,
     hash.update(piece);
     done += piece.size();
   }
+  return hash.finish();
+}
+
+// On another device, where R42 leaves such memory to kernels: plays one. On a card this is a launch with the address.
+inline devshare::Result<Digest> digest_by_kernel(devshare::DeviceSpan<const std::byte> memory) {
+  DEVSHARE_TRY(bytes, devshare::host::view(memory));
+  Sha256 hash;
+  hash.update(bytes);
   return hash.finish();
 }
 

@@ -33,14 +33,6 @@ struct Options {
   std::int64_t patience = 120;
 };
 
-// On another device, where R42 leaves the memory to kernels: plays one. On a card this is a launch with the address.
-Result<Digest> digest_by_kernel(DeviceSpan<const std::byte> memory) {
-  DEVSHARE_TRY(bytes, host::view(memory));
-  Sha256 hash;
-  hash.update(bytes);
-  return hash.finish();
-}
-
 // Writes by a copy where that is allowed, else as a kernel would.
 Result<void> write(const Device& device, DeviceSpan<std::byte> to, std::span<const std::byte> from) {
   const auto copied = copy_to_device(device, to, from);
