@@ -23,6 +23,7 @@ auto must(R result, const char* what) {
   if constexpr (!std::is_void_v<typename R::value_type>) return *std::move(result);
 }
 
+template <class K>
 class ByDevshare final : public Way {
  public:
   explicit ByDevshare(Touch touch) : touch_(touch) {}
@@ -31,9 +32,9 @@ class ByDevshare final : public Way {
   void meet(std::int32_t importer) override { admitted_.push_back(BarePid::from_peer_message(importer)); }
 
   Message share(std::size_t size) override {
-    auto memory = must(DeviceMemory::allocate(device(), size), "allocating");
+    auto memory = must(allocate_for<K>(device(), size), "allocating");
     put_ends(memory.bytes());
-    auto exported = export_key(std::move(memory));
+    auto exported = export_for<K>(std::move(memory));
     if (!exported) give_up(fmt::format("exporting: {}", exported.error()));
     keys_.push_back(*std::move(exported));
     const auto ticket = must(keys_.back().admit(std::span<const BarePid>(admitted_)), "admitting");
@@ -102,11 +103,12 @@ class ByDevshare final : public Way {
   std::optional<Runtime> runtime_;
   std::optional<Device> device_;
   std::vector<BarePid> admitted_;
-  std::vector<SharedMemoryKey<>> keys_;
+  std::vector<Exported<K, MemoryFor<K>>> keys_;
 };
 
 }  // namespace
 
-std::unique_ptr<Way> by_devshare(Touch touch) { return std::make_unique<ByDevshare>(touch); }
+std::unique_ptr<Way> by_devshare(Touch touch) { return std::make_unique<ByDevshare<by_key>>(touch); }
+std::unique_ptr<Way> by_devshare_handles(Touch touch) { return std::make_unique<ByDevshare<v2>>(touch); }
 
 }  // namespace devshare::bench

@@ -37,6 +37,7 @@ struct Part {
 constexpr Part parts[] = {
     {"calls", call_rows},
     {"shares", share_rows},
+    {"handles", handle_rows},
     {"copies", copy_rows},
     {"many-exports", many_exports_rows},
     {"many-importers", many_importers_rows},

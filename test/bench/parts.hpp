@@ -11,6 +11,7 @@ namespace devshare::bench {
 
 std::vector<Row> call_rows();    // instructions of a wrapped call
 std::vector<Row> share_rows();   // a whole share, against the program by hand and against Boost
+std::vector<Row> handle_rows();  // a whole share by handle, pieces of a range, a wake
 std::vector<Row> copy_rows();    // cold and warm copies, against the bare calls and memcpy
 std::vector<Row> header_rows();  // lines and memory of an include
 

@@ -4,9 +4,8 @@
 #include "by_hand/by_hand.hpp"
 #include "counts/share_calls.hpp"
 #include "parts.hpp"
-#include "process.hpp"
 #include "rounds.hpp"
-#include "way.hpp"
+#include "share_driver.hpp"
 
 #include <fmt/format.h>
 
@@ -29,54 +28,11 @@ constexpr Size sizes[] = {
     {"1 GiB", std::size_t{1} << 30, 60, 1.0},
 };
 
-struct Order {
-  std::uint32_t way;
-  std::uint64_t size;
-  Message message;
-};
-
-class Driver {
- public:
-  Driver() {
-    ways_.push_back(by_hand(Touch::copies));
-    ways_.push_back(by_devshare(Touch::copies));
-    ways_.push_back(by_hand(Touch::views));
-    ways_.push_back(by_devshare(Touch::views));
-    ways_.push_back(by_boost());
-    importer_ = std::make_unique<Process>([this](const Line& line) { import_as_told(line); });
-    pin_to(0);
-    for (const auto& way : ways_) way->meet(importer_->line().receive<std::int32_t>());
-  }
-
-  // The time of a whole share in nanoseconds: the median of so many.
-  double turn(std::uint32_t way, const Size& size) const {
-    return median_time(size.shares, [&] {
-      importer_->line().send(Order{way, size.bytes, ways_[way]->share(size.bytes)});
-      importer_->line().receive<char>();
-      ways_[way]->end();
-    });
-  }
-
- private:
-  void import_as_told(const Line& line) const {
-    pin_to(1);
-    for (const auto& way : ways_) line.send(way->introduce());
-    for (;;) {
-      const Order order = line.receive<Order>();
-      ways_[order.way]->use(order.message, order.size);
-      line.send('k');
-    }
-  }
-
-  std::vector<std::unique_ptr<Way>> ways_;
-  std::unique_ptr<Process> importer_;
-};
-
 enum WayNumber : std::uint32_t { hand_copies, devshare_copies, hand_views, devshare_views, boost };
 
-void measure(const Driver& driver, const Size& size, std::vector<Row>* rows) {
+void measure(const ShareDriver& driver, const Size& size, std::vector<Row>* rows) {
   const auto contender = [&](const char* name, WayNumber way) {
-    return Contender{fmt::format("{}, {}", name, size.name), [&driver, &size, way] { return driver.turn(way, size); }};
+    return Contender{fmt::format("{}, {}", name, size.name), [&driver, &size, way] { return driver.turn(way, size.bytes, size.shares); }};
   };
   const std::vector<Figures> figures = alternate({
       contender("by hand, copies", hand_copies),
@@ -125,7 +81,15 @@ void count_calls_of_a_share(std::vector<Row>* rows) {
 std::vector<Row> share_rows() {
   std::vector<Row> rows;
   count_calls_of_a_share(&rows);
-  const Driver driver;
+  const ShareDriver driver([] {
+    std::vector<std::unique_ptr<Way>> ways;
+    ways.push_back(by_hand(Touch::copies));
+    ways.push_back(by_devshare(Touch::copies));
+    ways.push_back(by_hand(Touch::views));
+    ways.push_back(by_devshare(Touch::views));
+    ways.push_back(by_boost());
+    return ways;
+  }());
   for (const Size& size : sizes) measure(driver, size, &rows);
   return rows;
 }

@@ -41,7 +41,8 @@ class Way {
 
 [[noreturn]] void give_up(const std::string& what);  // errno is added when it is set
 
-// devshare on the host runtime, through its public headers.
+// devshare on the host runtime, through its public headers: by key, or by V2 tokens of mapped physical memory.
 std::unique_ptr<Way> by_devshare(Touch touch);
+std::unique_ptr<Way> by_devshare_handles(Touch touch);
 
 }  // namespace devshare::bench
