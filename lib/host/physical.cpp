@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -65,13 +64,6 @@ Physical forget_if_unused(State& all, std::uint64_t id, Counts& counts) {
   Physical last = std::move(counts.memory);
   all.handles.erase(id);
   return last;
-}
-
-// The service thread has a share in the memory while it answers an importer. What a program has freed is free when the
-// call returns, so whoever drops the last count waits for that. `held`: the shares of the caller's own. A thread that
-// is stopped in the middle of an answer is not waited for: the bytes then go when it goes on.
-void wait_for_answers(const Physical& last, long held) {
-  for (int i = 0; last != nullptr && last.use_count() > held && i < 10'000; ++i) std::this_thread::yield();
 }
 
 std::uint64_t inode_of(int descriptor) {
@@ -174,7 +166,7 @@ acl::aclrtDrvMemHandle retain_handle(const PhysicalMemory& memory) {
 acl::aclError free_handle(acl::aclrtDrvMemHandle handle) {
   State& all = state.get();
   Physical last;
-  std::unique_lock lock(all.mutex);
+  const std::lock_guard lock(all.mutex);
   const auto found = all.handles.find(id_of(handle));
   if (found == all.handles.end()) return refuse_handle(handle);
   Counts& counts = found->second;
@@ -186,8 +178,6 @@ acl::aclError free_handle(acl::aclrtDrvMemHandle handle) {
   }
   --counts.owned;
   last = forget_if_unused(all, found->first, counts);
-  lock.unlock();
-  wait_for_answers(last, 1);
   return 0;
 }
 
@@ -209,13 +199,11 @@ Physical hold_for_mapping(acl::aclrtDrvMemHandle handle) {
 void drop_from_mapping(const Physical& memory) {
   State& all = state.get();
   Physical last;
-  std::unique_lock lock(all.mutex);
+  const std::lock_guard lock(all.mutex);
   const auto found = all.handles.find(memory->id);
   if (found == all.handles.end()) return;
   --found->second.mapped;
   last = forget_if_unused(all, found->first, found->second);
-  lock.unlock();
-  wait_for_answers(last, 2);
 }
 
 void handles_shut_down() {

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -48,6 +49,7 @@ inline T* shared() {
 // A child of this actor that runs `body` and then ends with no more ado.
 inline pid_t spawn(const std::function<void()>& body) {
   const pid_t child = ::fork();
+  if (child < 0) std::abort();  // -1 would be everybody, where it is killed
   if (child != 0) return child;
   body();
   ::_exit(0);
