@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the README's program takes for granted: a channel between the two processes, and something to do.
+// What the programs of the documents take for granted: a channel between two processes, and something to do.
 #include <devshare/devshare.hpp>
 
 #include <span>
@@ -12,6 +12,8 @@ struct Channel {
   void send(BarePid);
   void send(const TicketBytes&);
   std::span<const std::byte> receive();
+  void say_opened();
+  void wait_until_opened();
   void wait_until_closed();
 };
 
