@@ -55,9 +55,10 @@ DEVSHARE_API Result<ExportValue> open_key_export(const Device& device, void* add
 DEVSHARE_API Result<ExportValue> open_handle_export(const PhysicalHandle& handle, Mechanism kind,
                                                     bool unrestricted) noexcept;
 DEVSHARE_API Result<ExportValue> open_handle_export(const Mapping& mapping, Mechanism kind, bool unrestricted) noexcept;
-DEVSHARE_API Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids,
-                                       Slice slice) noexcept;
-DEVSHARE_API Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice) noexcept;
+DEVSHARE_API Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
+                                       AccessMode access) noexcept;
+DEVSHARE_API Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice,
+                                              AccessMode access) noexcept;
 
 template <class Owner>
 concept HasBytes = requires(Owner& owner) {
@@ -111,19 +112,21 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   }
 
   // Admits a process, or several, and issues the ticket for them: for the whole block, or for a slice of it. The
-  // importer must have started before it is admitted (R15); a pid stays admitted until the key is closed.
+  // importer must have started before it is admitted (R15); a pid stays admitted until the key is closed. A ticket for
+  // reading opens as an ImportedConstMapping only: a promise of the importer's devshare, since ACL has no such import.
   // Errors: out_of_range (the slice leaves the block), invalid_argument (no pid), stale_token, closed, forked,
   // runtime_gone, refused. ACL: aclrtIpcMemSetImportPid, once for every 31 pids (R16); for a handle
   // aclrtMemSetPidToShareableHandle or its V2.
-  DEVSHARE_READS Result<Ticket<M>> admit(BarePid pid, Slice slice = {}) &
+  DEVSHARE_READS Result<Ticket<M>> admit(BarePid pid, Slice slice = {}, AccessMode access = AccessMode::read_write) &
     requires std::same_as<Admission, Listed>
   {
-    return admit(std::span<const BarePid>(&pid, 1), slice);
+    return admit(std::span<const BarePid>(&pid, 1), slice, access);
   }
-  DEVSHARE_READS Result<Ticket<M>> admit(std::span<const BarePid> pids, Slice slice = {}) &
+  DEVSHARE_READS Result<Ticket<M>> admit(std::span<const BarePid> pids, Slice slice = {},
+                                          AccessMode access = AccessMode::read_write) &
     requires std::same_as<Admission, Listed>
   {
-    auto bytes = detail::admit(export_, pids, slice);
+    auto bytes = detail::admit(export_, pids, slice, access);
     if (!bytes) return std::move(bytes).error();
     return Ticket<M>(*bytes);
   }
@@ -134,26 +137,26 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   void admit() & = delete;  // admit nobody: name the process that may import, by its BarePid
   template <class A = Admission>  // {} is a null pointer rather than a span, which would name nobody at run time
     requires std::same_as<A, Listed>
-  void admit(std::nullptr_t, Slice = {}) & = delete;  // admit nobody: name the process that may import, by its BarePid
+  void admit(std::nullptr_t, Slice = {}, AccessMode = {}) & = delete;  // admit nobody: name the process that may import, by its BarePid
   template <detail::NamesNoProcess P>
     requires std::same_as<Admission, Listed>
-  void admit(P&&, Slice = {}) & = delete;  // only a BarePid names a process: BarePid::from_peer_message(n)
+  void admit(P&&, Slice = {}, AccessMode = {}) & = delete;  // only a BarePid names a process: BarePid::from_peer_message(n)
   template <class... Arguments>
     requires std::same_as<Admission, Unrestricted>
   void admit(Arguments&&...) & = delete;  // this export asks nobody (R13): take ticket()
 
   // The ticket of an export that asks nobody. Errors: out_of_range, closed, forked, runtime_gone.
-  DEVSHARE_READS Result<Ticket<M>> ticket(Slice slice = {}) const&
+  DEVSHARE_READS Result<Ticket<M>> ticket(Slice slice = {}, AccessMode access = AccessMode::read_write) const&
     requires std::same_as<Admission, Unrestricted>
   {
-    auto bytes = detail::issue_ticket(export_, slice);
+    auto bytes = detail::issue_ticket(export_, slice, access);
     if (!bytes) return std::move(bytes).error();
     return Ticket<M>(*bytes);
   }
   template <class A = Admission>
     requires std::same_as<A, Listed>
-  void ticket(Slice = {}) const& = delete;  // nobody was admitted: a ticket comes from admit(pid) (R13)
-  void ticket(Slice = {}) && = delete;  // the key would end before its ticket is used: keep it in a named object
+  void ticket(Slice = {}, AccessMode = {}) const& = delete;  // nobody was admitted: a ticket comes from admit(pid) (R13)
+  void ticket(Slice = {}, AccessMode = {}) && = delete;  // the key would end before its ticket is used: keep it in a named object
 
   // The exporter goes on using its memory.
   DEVSHARE_READS const Owner& owner() const& noexcept DEVSHARE_LIFETIMEBOUND { return owner_; }

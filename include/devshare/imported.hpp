@@ -49,6 +49,7 @@ struct ImportPolicy {
 
 DEVSHARE_API Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device,
                                              const PeerAccess* grant, AccessMode access) noexcept;
+DEVSHARE_API bool import_is_for_reading(const Session& session, const ImportValue& value) noexcept;
 DEVSHARE_API Result<void> check_import(const Session& session, const ImportValue& value) noexcept;
 
 }  // namespace detail
@@ -99,6 +100,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // Errors: invalid_argument (it came from open()), out_of_range (the range has no room), mapping_limit, closed,
   // forked, runtime_gone, refused. ACL: aclrtMapMem, aclrtMemSetAccess. Defined in devshare/imported_handle.hpp.
   DEVSHARE_READS Result<void, Refused<ImportedHandle>> extend(DEVSHARE_CONSUMED_PARAMETER ImportedHandle&& handle) & noexcept;
+
+  // Whether something stronger than the type keeps this process from writing: the kernel, on the host runtime, where
+  // every import of the ticket in this process is for reading. No card does; there only the type is in the way.
+  DEVSHARE_READS bool access_enforced() const noexcept {
+    return detail::import_is_for_reading(import_.session(), import_.value());
+  }
 
   // Whether the bytes are still there. Errors: exporter_gone, closed, forked, runtime_gone.
   DEVSHARE_READS Result<void> check() const noexcept {

@@ -3,6 +3,7 @@
 #include "../host/block.hpp"
 #include "../host/host_runtime.hpp"
 #include "../host/ledger.hpp"
+#include "../host/reading.hpp"
 #include "../vendor/loader.hpp"
 #include "locks.hpp"
 #include "notes.hpp"
@@ -40,7 +41,10 @@ bool import_gone_on_host(const void* address) noexcept {
 
 void take_host(RuntimeState& state) noexcept {
   state.table = host::table();
-  state.extras = {.last_cause = &host::last_cause, .import_gone = &import_gone_on_host};
+  state.extras = {.last_cause = &host::last_cause,
+                  .import_gone = &import_gone_on_host,
+                  .import_for_reading = &host::import_for_reading,
+                  .imported_for_reading = &host::imported_for_reading};
   state.backend_session = host::session_word();
   state.is_host = true;
   host::note_chosen();

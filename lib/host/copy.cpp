@@ -104,7 +104,7 @@ acl::aclError check_peer_access(std::int32_t from, std::int32_t to) {
 
 acl::aclError check_writable(const End& to) {
   // Memory allocated read-only is so for kernels; the process that made it must be able to fill it.
-  if (!to.in_block() || to.block.origin() != Origin::imported || !to.block.read_only()) return 0;
+  if (!to.in_block() || to.block.origin() == Origin::allocated || !to.block.read_only()) return 0;
   return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
 }
 

@@ -14,6 +14,7 @@
 #include "peer_identity.hpp"
 #include "per_process.hpp"
 #include "profile.hpp"
+#include "reading.hpp"
 
 #include <fmt/format.h>
 
@@ -93,7 +94,7 @@ acl::aclError fetch_foreign_key(const KeyName& name, SharedBytes* out) {
   bytes.size = reply.size;
   bytes.page_size = reply.page_size;
   bytes.device = reply.device;
-  bytes.read_only = reply.read_only;
+  bytes.read_only = keep_for_reading(&bytes.descriptor) || reply.read_only;
   bytes.sealed = !reply.unsealed;
   bytes.watch = fetched.page->watch(name.slot, reply.watch, profile().exporter_death_invalidates);
   out->p2p_policy = reply.p2p_policy;

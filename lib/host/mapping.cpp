@@ -88,6 +88,7 @@ acl::aclError place(Reservation& in, std::uintptr_t address, const Physical& mem
                     .page_size = memory->page_size,
                     .device = memory->device,
                     .local_device = memory->local_device,
+                    .read_only = memory->read_only,
                     .p2p = memory->p2p,
                     .sealed = memory->sealed,
                     .accessible = accessible,
@@ -97,7 +98,7 @@ acl::aclError place(Reservation& in, std::uintptr_t address, const Physical& mem
                     .alias = &in.alias};
   if (memory->in_host_memory()) {  // the processor may touch it, and its own address is its view
     if (accessible) {
-      if (const int error = open_window(address, memory->size, piece.descriptor)) {
+      if (const int error = open_window(address, memory->size, piece.descriptor, !memory->read_only)) {
         return refuse_mapping(memory->size, error);
       }
     }

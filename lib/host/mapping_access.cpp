@@ -102,7 +102,7 @@ acl::aclError give(Block& piece, std::int32_t who, acl::aclrtMemLocationType typ
   // The host touches what is its own, and what it was given, at the address of the mapping.
   const bool to_be_shown = who == the_host || piece.device < 0;
   if (to_be_shown && !piece.shown) {
-    if (const int error = open_window(piece.base, piece.backed, piece.memory->descriptor.get())) {
+    if (const int error = open_window(piece.base, piece.backed, piece.memory->descriptor.get(), !piece.read_only)) {
       return refuse_mapping(piece.backed, error);
     }
     piece.shown = true;

@@ -132,6 +132,7 @@ acl::aclError adopt_physical(PhysicalImport&& import, Physical* out) {
   made->local_device = import.local_device;
   made->origin = import.origin;
   made->p2p = import.p2p;
+  made->read_only = import.read_only;
   made->file = file;
   made->charged = charged;
   if (charged) state.get().charged_bytes.fetch_add(import.size, std::memory_order_relaxed);

@@ -30,6 +30,7 @@ struct PhysicalMemory {
   std::int32_t local_device = -1;        // physical: the device an import was opened on; `device` otherwise
   HandleOrigin origin = HandleOrigin::allocated;
   bool p2p = false;        // allocated for access from other devices
+  bool read_only = false;  // imported for reading: the descriptor cannot write
   std::uint64_t id = 0;    // unique in this process, never reused
   std::uint64_t file = 0;  // inode of the memfd: the same in every process that holds the memory
 
@@ -86,6 +87,7 @@ struct PhysicalImport {
   std::int32_t local_device = -1;
   HandleOrigin origin = HandleOrigin::imported_v1;
   bool p2p = false;
+  bool read_only = false;
   bool elsewhere = false;  // on the device of another server, which has its own count of it
 };
 acl::aclError adopt_physical(PhysicalImport&& import, Physical* out);

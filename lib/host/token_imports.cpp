@@ -11,6 +11,7 @@
 #include "per_process.hpp"
 #include "physical.hpp"
 #include "profile.hpp"
+#include "reading.hpp"
 #include "token_calls.hpp"
 #include "token_exports.hpp"
 
@@ -108,6 +109,7 @@ acl::aclError import_memory(const Wanted& wanted, Physical* out) {
   }
   if (const acl::aclError refused = open_peer_access(reply, wanted.device)) return refused;
   PhysicalImport import = describe(reply, wanted);
+  import.read_only = keep_for_reading(&fetched.descriptor);
   import.descriptor = std::move(fetched.descriptor);
   return adopt_physical(std::move(import), out);
 }

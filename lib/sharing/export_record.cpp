@@ -22,8 +22,9 @@ Result<Slice> resolve(const ExportRecord& record, Slice slice, Operation operati
   return slice;
 }
 
-TicketBytes ticket_for(const ExportRecord& record, Slice slice) noexcept {
+TicketBytes ticket_for(const ExportRecord& record, Slice slice, AccessMode access) noexcept {
   TicketFields fields = record.fields;
+  fields.access = access;
   fields.slice_offset = slice.offset;
   fields.slice_size = slice.size;
   return encode_ticket(fields);
@@ -44,7 +45,8 @@ Result<void> admit_some(const Session& session, const ExportRecord& record, std:
 
 }  // namespace
 
-Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice) noexcept {
+Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
+                          AccessMode access) noexcept {
   const Session& session = owned.session();
   if (!session.alive()) return unusable(session, Operation::admit);
   const ExportRecord& record = *owned.value().record;
@@ -59,14 +61,14 @@ Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const Bare
     DEVSHARE_CHECK(admit_some(session, record, pids.first(count)));
     pids = pids.subspan(count);
   }
-  return ticket_for(record, part);
+  return ticket_for(record, part, access);
 }
 
-Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice) noexcept {
+Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice, AccessMode access) noexcept {
   if (!owned.session().alive()) return unusable(owned.session(), Operation::issue_ticket);
   const ExportRecord& record = *owned.value().record;
   DEVSHARE_TRY(part, resolve(record, slice, Operation::issue_ticket));
-  return ticket_for(record, part);
+  return ticket_for(record, part, access);
 }
 
 void ExportPolicy::abandon(const Value& value) noexcept { delete value.record; }

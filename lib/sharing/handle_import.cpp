@@ -21,7 +21,7 @@ void report_undone(const Result<void>& undone, const void* object) noexcept {
 
 Result<void> open_by_handle(ImportRecord& record) noexcept {
   constexpr Operation operation = Operation::import_handle;
-  DEVSHARE_TRY(handle, import_handle(record.fields, device_of(record.session, record.device)));
+  DEVSHARE_TRY(handle, import_handle(record.fields, device_of(record.session, record.device), record.access));
   auto reserved = reserve_range(record.session, record.device, handle->physical_size, operation);
   if (!reserved) {
     report_undone(handle->drop(handle), nullptr);
@@ -81,6 +81,7 @@ Result<ImportedMapping, Refused<UnmappedImport>> AddressReservation::map(Importe
   record->session = session;
   record->fields = detail::fields_of_imported(*mapped_handle);
   record->device = range.device;
+  record->access = AccessMode::read_write;
   record->state = detail::SharedOpen::State::open;
   record->references = 1;
   record->address = range.address;

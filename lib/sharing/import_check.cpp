@@ -36,10 +36,12 @@ Result<void> check_ticket(const TicketFields& fields, const Device& device, cons
   return {};
 }
 
-Result<void> may_share(const TicketFields& open, std::int32_t open_on, const TicketFields& fields, const Device& device,
+Result<void> may_share(const Opened& open, const TicketFields& fields, const Device& device, AccessMode access,
                        Operation operation) noexcept {
-  if (!same_export(open, fields)) return refuse(Errc::stale_token, fields, device.number(), operation);
-  if (open_on != device.number()) return refuse(Errc::already_imported, fields, device.number(), operation);
+  const auto no = [&](Errc kind) { return refuse(kind, fields, device.number(), operation); };
+  if (!same_export(open.fields, fields)) return no(Errc::stale_token);
+  if (open.device != device.number()) return no(Errc::already_imported);
+  if (access == AccessMode::read_write && open.access == AccessMode::read_only) return no(Errc::access_mismatch);
   return {};
 }
 

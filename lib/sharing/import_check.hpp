@@ -10,9 +10,32 @@ namespace devshare::detail {
 Result<void> check_ticket(const TicketFields& fields, const Device& device, const PeerAccess* grant, AccessMode access,
                           Operation operation) noexcept;
 
-// Whether a ticket may share an import that is open: of the same export, on the same device (R25, R27).
-Result<void> may_share(const TicketFields& open, std::int32_t open_on, const TicketFields& fields, const Device& device,
+// Whether a ticket may share an import that is open: of the same export, on the same device (R25, R27), and writable
+// where it is to be written to.
+struct Opened {
+  const TicketFields& fields;
+  std::int32_t device;
+  AccessMode access;
+};
+Result<void> may_share(const Opened& open, const TicketFields& fields, const Device& device, AccessMode access,
                        Operation operation) noexcept;
+
+// While it lives, what this thread imports is for reading, where that is asked for and the runtime knows how.
+class ReadingOnly {
+ public:
+  ReadingOnly(const RuntimeRecord& runtime, AccessMode access) noexcept
+      : tell_(access == AccessMode::read_only ? runtime.extras.import_for_reading : nullptr) {
+    if (tell_ != nullptr) tell_(true);
+  }
+  ~ReadingOnly() {
+    if (tell_ != nullptr) tell_(false);
+  }
+  ReadingOnly(const ReadingOnly&) = delete;
+  ReadingOnly& operator=(const ReadingOnly&) = delete;
+
+ private:
+  void (*tell_)(bool) noexcept;
+};
 
 Error refuse_import(const Session& session, const TicketFields& fields, std::int32_t device, Operation operation,
                     acl::Entry entry, acl::aclError code) noexcept;

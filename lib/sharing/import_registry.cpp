@@ -70,13 +70,14 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
   listen_for_imports();
 
   const auto admits = [&](const ImportRecord& open) {
-    return may_share(open.fields, open.device, fields, device, operation);
+    return may_share({open.fields, open.device, open.access}, fields, device, access, operation);
   };
   const auto make = [&] {
     auto* const record = new ImportRecord;
     record->session = session;
     record->fields = fields;
     record->device = device.number();
+    record->access = access;
     record->cross_device = by_key && fields.owner_device != driver_number(*session.record, device.number());
     return record;
   };
@@ -112,6 +113,11 @@ Result<void> check_import(const Session& session, const ImportValue& value) noex
   if (!gone) return {};
   return Error(Errc::exporter_gone, Operation::use_import,
                {.device = record.device, .peer_device = record.fields.owner_device, .pid = record.fields.exporter.pid});
+}
+
+bool import_is_for_reading(const Session& session, const ImportValue& value) noexcept {
+  if (!session.alive() || session.record->extras.imported_for_reading == nullptr) return false;
+  return session.record->extras.imported_for_reading(value.address);
 }
 
 bool inside_cross_device_import(const void* address) noexcept {

@@ -11,6 +11,7 @@ namespace {
 // Two bases: what mappings use of a handle, and how it is counted.
 struct ImportedHandleRecord final : HandleRecord, SharedOpen {
   TicketFields fields;
+  AccessMode access{};
 };
 
 using Handles = SharedOpens<ImportedHandleRecord>;
@@ -24,6 +25,7 @@ ImportedHandleRecord* imported(HandleRecord* record) noexcept { return static_ca
 Result<void> import_now(ImportedHandleRecord& record) noexcept {
   const RuntimeRecord& runtime = *record.session.record;
   const CurrentDevice current(runtime, record.device);
+  const ReadingOnly reading(runtime, record.access);
   Called called{acl::Entry::aclrtSetDevice, current.code()};
   if (called.code == 0) {
     called = import_token(runtime.table, record.fields.mechanism, record.fields.payload, record.device, &record.handle);
@@ -49,13 +51,13 @@ void abandon(HandleRecord* record) noexcept { handles().abandon(imported(record)
 
 }  // namespace
 
-Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device) noexcept {
+Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device, AccessMode access) noexcept {
   const Session& session = device.session();
   if (session.record->table.aclrtFreePhysical == nullptr) {
     return lacking(Operation::import_handle, acl::Entry::aclrtFreePhysical);
   }
   const auto admits = [&](const ImportedHandleRecord& open) {
-    return may_share(open.fields, open.device, fields, device, Operation::import_handle);
+    return may_share({open.fields, open.device, open.access}, fields, device, access, Operation::import_handle);
   };
   const auto make = [&] {
     auto* const record = new ImportedHandleRecord;
@@ -67,6 +69,7 @@ Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& de
     record->drop = &drop;
     record->abandon = &abandon;
     record->fields = fields;
+    record->access = access;
     return record;
   };
   DEVSHARE_TRY(record, handles().acquire(name_of_memory(fields), admits, make, &import_now));
@@ -86,7 +89,7 @@ Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const D
   }
   DEVSHARE_CHECK(check_ticket(fields, device, nullptr, AccessMode::read_write, operation));
   listen_for_imports();
-  DEVSHARE_TRY(record, import_handle(fields, device));
+  DEVSHARE_TRY(record, import_handle(fields, device, AccessMode::read_write));
   return PhysicalValue{record, static_cast<std::size_t>(fields.slice_size), record->physical_size, record->device};
 }
 

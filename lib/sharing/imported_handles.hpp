@@ -9,7 +9,7 @@
 namespace devshare::detail {
 
 // A reference to the handle that a ticket names, imported now if it is the first. The ticket has been checked.
-Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device) noexcept;
+Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device, AccessMode access) noexcept;
 
 // What the ticket said by which it was imported.
 const TicketFields& fields_of_imported(const HandleRecord& record) noexcept;

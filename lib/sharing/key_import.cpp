@@ -16,6 +16,7 @@ const char* key_of(const ImportRecord& record) noexcept {
 Result<void> open_by_key(ImportRecord& record, bool enable_peer_access) noexcept {
   const RuntimeRecord& runtime = *record.session.record;
   const CurrentDevice current(runtime, record.device);
+  const ReadingOnly reading(runtime, record.access);
   const std::uint64_t flags = enable_peer_access ? acl::ipc_import::enable_peer_access : acl::ipc_import::plain;
   acl::aclError code = current.code();
   if (code == 0) code = runtime.table.aclrtIpcMemImportByKey(&record.address, key_of(record), flags);

@@ -14,6 +14,8 @@ namespace devshare::detail {
 struct RuntimeExtras {
   const Cause& (*last_cause)() noexcept = nullptr;
   bool (*import_gone)(const void* address) noexcept = nullptr;
+  void (*import_for_reading)(bool on) noexcept = nullptr;  // the imports that this thread makes
+  bool (*imported_for_reading)(const void* address) noexcept = nullptr;
 };
 
 struct RuntimeRecord {
