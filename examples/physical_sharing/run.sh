@@ -3,13 +3,17 @@
 # Shares FILE by each kind of token, with 1 and with 4 importers, on one device and across two, and a fabric token across
 # two servers as well; checks what the programs say. The last line begins with `ok:`.
 #
-#   run.sh EXPORTER IMPORTER [FILE]     FILE: else the program of the exporter, which is small
+#   run.sh EXPORTER IMPORTER [FILE]     FILE: else 3 MB of the exporter itself, which are more than a page of a device
 set -eu
 # shellcheck source=examples/common/programs.sh
 . "$(dirname "$0")/../common/programs.sh"
 exporter=$1
 importer=$2
-file=${3:-$1}
+file=${3:-}
+[ -n "$file" ] || {
+  file=$work/file
+  head -c 3000000 "$exporter" >"$file"
+}
 sha=$(digest "$file")
 
 # One product that has all three kinds, and another server of the super-pod.
