@@ -202,6 +202,36 @@ TEST_CASE("B095 a missing optional entry is an error of the call that needs it, 
       {.set = {{"DEVSHARE_RUNTIME", only_required}}});
 }
 
+TEST_CASE("B095 a runtime without handles says so at each of their calls, and what it can do is known beforehand") {
+  CHECK_CHILD(
+      [] {
+        const auto runtime = Runtime::open();
+        demand(bool(runtime), "a runtime is opened");
+        auto opened = runtime->device(DeviceId{0});
+        demand(bool(opened), "there is a device");
+        const Device device = *opened;
+        const auto lacks = [](const Error& error, acl::Entry entry) {
+          return error.kind() == Errc::unsupported_by_runtime && error.entry() == entry;
+        };
+        auto handle = PhysicalHandle::allocate(device, 100);
+        demand(!handle && lacks(handle.error(), acl::Entry::aclrtMallocPhysical), "no physical memory");
+        auto range = AddressReservation::reserve(device, 100);
+        demand(!range && lacks(range.error(), acl::Entry::aclrtReserveMemAddress), "no addresses");
+        alignas(4096) static std::byte host[4096];
+        auto registration = HostRegistration::of(device, host);
+        demand(!registration && lacks(registration.error(), acl::Entry::aclrtHostRegister), "no registrations");
+        auto memory = DeviceMemory::allocate(device, 100);
+        demand(bool(memory), "there is memory");
+        auto moved = rehouse(*std::move(memory));
+        demand(!moved && lacks(moved.error().error(), acl::Entry::aclrtMallocPhysical), "which cannot be rehoused");
+        demand(bool(std::move(moved).error().take_back().close()), "and comes back");
+        demand(importable(device).empty(), "nothing can be imported");
+        const auto found = probe(device, device);
+        demand(bool(found) && found->working().empty(), "and nothing shared");
+      },
+      {.set = {{"DEVSHARE_RUNTIME", only_required}}});
+}
+
 TEST_CASE("the typed layer works on a library of the vendor's shape as it does on the host runtime") {
   CHECK_CHILD(
       [] {
