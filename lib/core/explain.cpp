@@ -84,6 +84,9 @@ constexpr Causes<3> no_common_mechanism{
     "what works here is not what the importer can do",
     "the mechanisms that both have are not among those that are preferred: one that is not named is never chosen",
     "nothing works between the two devices, and probe() says why not"};
+constexpr Causes<3> unsupported_kind{"fabric tokens are A3's alone",
+                                     "the runtime is older than the calls: V2 and fabric need CANN 8.5",
+                                     "virtualised instances and split compute groups share no handles (R35)"};
 constexpr Causes<3> exported_otherwise{
     "it was exported as another kind before: an export of a handle lasts as long as the handle",
     "it was exported for whoever holds the ticket, and is wanted for those on a list, or the reverse",
@@ -156,6 +159,8 @@ constexpr CatalogueEntry entries[] = {
      {"the library lacks an entry point that devshare requires", "", runtime_incomplete, "install a newer CANN"}},
     {Errc::unsupported_by_runtime, none,
      {"the runtime does not support the call", "", unsupported, "install a newer CANN and driver, or share another way"}},
+    {Errc::unsupported_by_runtime, export_handle,
+     {"this kind of token does not exist here", "R35", unsupported_kind, "take a kind that probe() finds working"}},
     {Errc::backend_unavailable, none,
      {"the host runtime cannot be made here", "", backend,
       "allow the system call that the error number names, or see docs/host-runtime.md for DEVSHARE_HOST_BACKING"}},
