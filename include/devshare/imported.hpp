@@ -48,7 +48,7 @@ struct ImportPolicy {
 };
 
 DEVSHARE_API Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device,
-                                             const PeerAccess* grant, AccessMode access) noexcept;
+                                             PeerAccess* grant, AccessMode access) noexcept;
 DEVSHARE_API bool import_is_for_reading(const Session& session, const ImportValue& value) noexcept;
 DEVSHARE_API Result<void> check_import(const Session& session, const ImportValue& value) noexcept;
 
@@ -70,13 +70,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // ACL: aclrtIpcMemImportByKey with flag 1; or import, reserve, map and set access of a physical handle, which all
   // happen or none.
   static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device) noexcept {
-    return open_with(ticket, device, nullptr, PeerAccess());
+    return open_with(ticket, device, nullptr);
   }
-  // The same with a grant of the caller, which the mapping keeps alive; the runtime enables nothing (flag 0).
+  // The same with a grant of the caller, which the import keeps until its last object in this process has ended. By key
+  // the runtime then enables nothing itself (flag 0). Refused, the grant ends.
   // Further error: peer_mismatch, the grant is for other devices.
   static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device,
                                            DEVSHARE_CONSUMED_PARAMETER PeerAccess access) noexcept {
-    return open_with(ticket, device, &access, std::move(access));
+    return open_with(ticket, device, &access);
   }
   template <class M, class... Arguments>
   static void open(const Ticket<M>&, Arguments&&...) = delete;  // a process cannot import what it exported
@@ -116,9 +117,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // Errors: closed, forked, runtime_gone, in_use, refused.
   // ACL: aclrtIpcMemClose; or aclrtUnmapMem, aclrtReleaseMemAddress, aclrtFreePhysical.
   DEVSHARE_CONSUMES Result<void> close() && noexcept {
-    auto closed = import_.close(Operation::close_import);
-    grant_ = PeerAccess();
-    return closed;
+    return import_.close(Operation::close_import);
   }
   void close() & = delete;       // write std::move(mapping).close(): it ends the import
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
@@ -126,15 +125,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
  private:
   friend class AddressReservation;
   static Result<BasicImportedMapping> open_with(const ReceivedTicket& ticket, const Device& device,
-                                                const PeerAccess* grant, PeerAccess&& kept) noexcept {
+                                                PeerAccess* grant) noexcept {
     auto opened = detail::open_import(ticket, device, grant, Access::mode);
     if (!opened) [[unlikely]] return opened.error();
-    return BasicImportedMapping(device.session(), *opened, std::move(kept));
+    return BasicImportedMapping(device.session(), *opened);
   }
-  BasicImportedMapping(const detail::Session& session, const detail::ImportValue& value, PeerAccess&& grant) noexcept
-      : grant_(std::move(grant)), import_(session, value) {}
+  BasicImportedMapping(const detail::Session& session, const detail::ImportValue& value) noexcept
+      : import_(session, value) {}
 
-  PeerAccess grant_;  // outlives the import it was given for
   detail::Owned<detail::ImportPolicy> import_;
 };
 

@@ -67,8 +67,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
 
   // Unmaps and frees the memory, keeps the addresses. Returns how many bytes the device really got back, by what it
   // says is free before and after: 0 while another process, or an engine's own reference, holds the memory.
+  // The device's own count: what other processes do at the same moment is in it, and memory of the host is not.
   // Errors: no_backing (asleep already), in_use (a copy is running on it), closed, forked, runtime_gone, refused.
-  // Refused, what could not be unmapped is mapped still. ACL: aclrtUnmapMem, aclrtFreePhysical.
+  // Refused, everything is mapped as before. ACL: aclrtUnmapMem, aclrtFreePhysical.
   DEVSHARE_API DEVSHARE_READS Result<std::size_t> release_backing() & noexcept;
   // Allocates the same sizes again and maps them where they were. Fails whole: then it is asleep as before.
   // Errors: invalid_argument (it is not asleep), out_of_memory, fd_limit, no_space, mapping_limit, closed, forked,

@@ -52,11 +52,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   DEVSHARE_API static Result<PhysicalHandle> allocate_on_host(const Device& device, std::size_t bytes,
                                                               HostPlacement placement = {}) noexcept;
 
-  // A reference of our own to memory that somebody else mapped: an engine's allocator. `mapped` is what was given to
-  // aclrtMapMem, start and size; the engine goes on owning its reference.
-  // Errors: invalid_argument (not the start of a mapping), out_of_range (another size than was mapped),
-  // unsupported_by_runtime, runtime_gone.
-  // ACL: aclrtMemRetainAllocationHandle, aclrtMemGetAddressRange where the runtime has it.
+  // A reference of our own to memory that somebody else mapped: an engine's allocator. `mapped` begins where aclrtMapMem
+  // was told to and ends in the last page of what it mapped; the engine goes on owning its reference.
+  // Errors: invalid_argument (not the start of a mapping, or memory of another device), out_of_range (another size than
+  // was mapped), unsupported_by_runtime, runtime_gone.
+  // ACL: aclrtMemRetainAllocationHandle, aclrtMemGetAllocationPropertiesFromHandle, and aclrtMemGetAddressRange where
+  // the runtime has it.
   DEVSHARE_API static Result<PhysicalHandle> retain_from(const Device& device, DeviceSpan<std::byte> mapped) noexcept;
   static void retain_from(const Device&, DeviceSpan<const std::byte>) = delete;  // retained memory may be written
 

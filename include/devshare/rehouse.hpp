@@ -12,7 +12,8 @@ namespace devshare {
 // a moment both are there, and the address is another one afterwards: never done unless asked for. A refusal gives the
 // memory back, untouched.
 // Errors: those of PhysicalHandle::allocate, Mapping::of and copy_on_device.
-DEVSHARE_API Result<Mapping, Refused<DeviceMemory>> rehouse(DEVSHARE_CONSUMED_PARAMETER DeviceMemory&& memory) noexcept;
-void rehouse(const DeviceMemory&) = delete;  // write rehouse(std::move(memory)): the old block is freed
+DEVSHARE_API Result<Mapping, Refused<DeviceMemory>> rehouse(DEVSHARE_CONSUMED_PARAMETER DeviceMemory&& memory,
+                                                            Placement placement = {}) noexcept;
+void rehouse(const DeviceMemory&, Placement = {}) = delete;  // write rehouse(std::move(memory)): the old block is freed
 
 }  // namespace devshare

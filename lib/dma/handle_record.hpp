@@ -6,6 +6,7 @@
 #include <devshare/physical.hpp>
 
 #include <array>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,10 +34,20 @@ struct HandleRecord {
   Result<void> (*drop)(HandleRecord*) noexcept = nullptr;
   void (*abandon)(HandleRecord*) noexcept = nullptr;  // in a session that is over, or in a forked child
 
+  bool retained = false;  // by retain_from: the memory may outlive the record
+
   // Guarded by Lock::handles.
   std::uint32_t holders = 0;  // PhysicalHandles and mapped pieces, each with a reference of the runtime's
   HandleExport exported;
+  bool exporting = false;  // one thread is at it; others wait for handle_exports_changed()
 };
+
+// Of a handle that somebody else holds still after our last reference of it: its export goes on in the runtime, so it is
+// remembered, for a while, by the number of the handle. Lock::handles is held by the caller.
+const HandleExport* remembered_export(acl::aclrtDrvMemHandle handle) noexcept;
+
+// For whoever waits for an export that another thread makes, with Lock::handles. Re-made in a forked child.
+std::condition_variable& handle_exports_changed() noexcept;
 
 // Allocates what `property` says. The record comes with one reference. For PhysicalHandle and Mapping::restore.
 Result<HandleRecord*> allocate_handle(const Session& session, std::int32_t device, std::size_t bytes,

@@ -15,50 +15,65 @@ namespace devshare {
 namespace detail {
 namespace {
 
-// What the pieces were, first one first.
-std::vector<Backing> backing_of(const Range& range) {
-  std::vector<Backing> all;
-  all.reserve(range.pieces.size());
-  for (const Piece& piece : range.pieces) {
-    all.push_back({piece.handle->property, piece.handle->size, piece.handle->physical_size});
-  }
-  return all;
-}
+Backing backing_of(const HandleRecord& handle) noexcept { return {handle.property, handle.size, handle.physical_size}; }
 
 void drop_or_report(HandleRecord* handle) noexcept {
   if (auto dropped = handle->drop(handle); !dropped) report({DiagnosticEvent::close_failed, dropped.error(), nullptr});
 }
 
-// Unmaps all pieces, last one first, and hands over their references. Refused, they are mapped again.
+// Unmaps all pieces, last one first, and hands over their references; what they were is in `released` then. Refused,
+// they are mapped again: one for which that fails as well goes to sleep by itself, with all behind it.
 Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) noexcept {
   std::vector<HandleRecord*> handles;
   handles.reserve(range.pieces.size());
-  while (!range.pieces.empty()) {
+  std::optional<Error> refused;
+  while (!range.pieces.empty() && !refused) {
     auto unmapped = unmap_last_piece(range, operation);
     if (unmapped) {
       handles.push_back(*unmapped);
-      continue;
+    } else {
+      refused = unmapped.error();
     }
-    for (auto handle = handles.rbegin(); handle != handles.rend(); ++handle) {
-      if (auto again = map_piece(range, *handle, operation); again) continue;
-      std::for_each(handle, handles.rend(), &drop_or_report);
-      break;
-    }
-    return unmapped.error();
   }
-  return handles;
+  while (refused && !handles.empty() && map_piece(range, handles.back(), operation)) handles.pop_back();
+  for (const HandleRecord* const handle : handles) range.released.insert(range.released.begin(), backing_of(*handle));
+  if (!refused) return handles;
+  for (HandleRecord* const handle : handles) drop_or_report(handle);
+  return *refused;
 }
 
-// New memory for every piece that went to sleep, or none.
-Result<void> map_anew(Range& range, Operation operation) noexcept {
-  for (const Backing& lost : range.released) {
-    auto allocated = allocate_handle(range.session, range.device, lost.size, lost.property, operation);
-    if (!allocated) return allocated.error();
-    if (auto mapped = map_piece(range, *allocated, operation); !mapped) {
-      drop_or_report(*allocated);
-      return mapped.error();
-    }
+// New memory for the first of those that sleep.
+Result<void> wake_next(Range& range, const Backing& lost, Operation operation) noexcept {
+  DEVSHARE_TRY(handle, allocate_handle(range.session, range.device, lost.size, lost.property, operation));
+  if (auto mapped = map_piece(range, handle, operation); !mapped) {
+    drop_or_report(handle);
+    return mapped.error();
   }
+  return {};
+}
+
+// New memory for every piece that sleeps, or none. A piece that cannot be unmapped again stays awake.
+Result<void> wake_all(Range& range, Operation operation) noexcept {
+  std::size_t awake = 0;
+  while (awake < range.released.size()) {
+    auto woken = wake_next(range, range.released[awake], operation);
+    if (woken) {
+      ++awake;
+      continue;
+    }
+    while (awake != 0) {
+      auto unmapped = unmap_last_piece(range, operation);
+      if (!unmapped) {
+        report({DiagnosticEvent::close_failed, unmapped.error(), range.address});
+        break;
+      }
+      drop_or_report(*unmapped);
+      --awake;
+    }
+    range.released.erase(range.released.begin(), range.released.begin() + static_cast<std::ptrdiff_t>(awake));
+    return woken.error();
+  }
+  range.released.clear();
   return {};
 }
 
@@ -119,7 +134,7 @@ Result<void, Refused<PhysicalHandle>> Mapping::extend(PhysicalHandle&& handle) &
   if (!owned_.session().alive()) return refuse(detail::unusable(owned_.session(), operation));
   if (!handle.owned().session().alive()) return refuse(detail::unusable(handle.owned().session(), operation));
   detail::Range& range = *owned_.value().range;
-  if (range.pieces.empty()) return refuse(Error(Errc::no_backing, operation, {.device = range.device}));
+  if (!range.released.empty()) return refuse(Error(Errc::no_backing, operation, {.device = range.device}));
   if (auto mapped = detail::map_piece(range, handle.owned().value().record, operation); !mapped) {
     return refuse(mapped.error());
   }
@@ -137,13 +152,10 @@ Result<std::size_t> Mapping::release_backing() & noexcept {
   const detail::CurrentDevice current(runtime, range.device);
   const std::size_t bytes = range.end();
   const std::size_t before = detail::free_bytes_of_current_device(runtime);
-  std::vector<detail::Backing> released = detail::backing_of(range);
   auto unmapped = detail::unmap_all(range, operation);
   owned_.set_value(detail::value_of(range));
   if (!unmapped) return unmapped.error();
-  const auto handles = *std::move(unmapped);
-  range.released = std::move(released);
-  if (const std::optional<Error> refused = detail::drop_all(handles)) return *refused;
+  if (const std::optional<Error> refused = detail::drop_all(*std::move(unmapped))) return *refused;
   const std::size_t after = detail::free_bytes_of_current_device(runtime);
   return after > before ? std::min(after - before, bytes) : 0;
 }
@@ -152,20 +164,10 @@ Result<void> Mapping::restore() & noexcept {
   constexpr Operation operation = Operation::restore_backing;
   if (!owned_.session().alive()) return detail::unusable(owned_.session(), operation);
   detail::Range& range = *owned_.value().range;
-  if (!range.pieces.empty()) return Error(Errc::invalid_argument, operation, {.device = range.device});
-  if (auto mapped = detail::map_anew(range, operation); !mapped) {
-    const Error error = mapped.error();
-    auto undone = detail::unmap_all(range, operation);
-    if (undone) {
-      for (detail::HandleRecord* const handle : *undone) detail::drop_or_report(handle);
-    } else {
-      detail::report({DiagnosticEvent::close_failed, undone.error(), range.address});
-    }
-    return error;
-  }
-  range.released.clear();
+  if (range.released.empty()) return Error(Errc::invalid_argument, operation, {.device = range.device});
+  auto woken = detail::wake_all(range, operation);
   owned_.set_value(detail::value_of(range));
-  return {};
+  return woken;
 }
 
 }  // namespace devshare

@@ -5,6 +5,10 @@
 #include "../core/session_listeners.hpp"
 #include "handle_record.hpp"
 
+#include <devshare/diagnostic.hpp>
+
+#include <condition_variable>
+#include <deque>
 #include <new>
 #include <unordered_map>
 
@@ -13,19 +17,45 @@ namespace detail {
 namespace {
 
 // The records by handle. Guarded by Lock::handles; immortal, so that static objects may end at exit in any order.
-using Table = std::unordered_map<acl::aclrtDrvMemHandle, HandleRecord*>;
+struct Table {
+  std::unordered_map<acl::aclrtDrvMemHandle, HandleRecord*> records;
+  std::unordered_map<acl::aclrtDrvMemHandle, HandleExport> exports;  // of memory that is somebody else's now
+  std::deque<acl::aclrtDrvMemHandle> oldest_export;
+  std::condition_variable exports_changed;
+};
+constexpr std::size_t most_remembered = 4096;
+
 Table& table() noexcept {
   static Table* const made = new Table;
   return *made;
 }
 
+void forget_all() noexcept {
+  table().records.clear();
+  table().exports.clear();
+  table().oldest_export.clear();
+}
+
+void remember(const HandleRecord& record) {
+  Table& all = table();
+  if (!all.exports.insert_or_assign(record.handle, record.exported).second) return;
+  all.oldest_export.push_back(record.handle);
+  if (all.oldest_export.size() <= most_remembered) return;
+  all.exports.erase(all.oldest_export.front());
+  all.oldest_export.pop_front();
+}
+
 // The handles of a session that is over are forgotten; their objects are inert and still have the records.
 void session_ended() noexcept {
   const std::lock_guard lock(mutex_of(Lock::handles));
-  table().clear();
+  forget_all();
 }
 
-void forked() noexcept { table().clear(); }
+// Threads that waited do not exist here.
+void forked() noexcept {
+  forget_all();
+  new (&table().exports_changed) std::condition_variable;
+}
 
 void listen_once() noexcept {
   static constexpr SessionListener listener{&session_ended, &forked};
@@ -37,9 +67,12 @@ void listen_once() noexcept {
 HandleRecord* enter(HandleRecord* fresh) noexcept {
   listen_once();
   const std::lock_guard lock(mutex_of(Lock::handles));
-  const auto [found, added] = table().emplace(fresh->handle, fresh);
+  const auto [found, added] = table().records.emplace(fresh->handle, fresh);
   HandleRecord* const record = found->second;
-  if (!added) delete fresh;
+  if (!added) {
+    record->retained = record->retained || fresh->retained;
+    delete fresh;
+  }
   ++record->holders;
   return record;
 }
@@ -48,8 +81,10 @@ HandleRecord* enter(HandleRecord* fresh) noexcept {
 bool leave(HandleRecord* record) noexcept {
   const std::lock_guard lock(mutex_of(Lock::handles));
   if (--record->holders != 0) return false;
-  const auto found = table().find(record->handle);
-  if (found != table().end() && found->second == record) table().erase(found);
+  auto& records = table().records;
+  const auto found = records.find(record->handle);
+  if (found != records.end() && found->second == record) records.erase(found);
+  if (record->retained && record->exported.made && record->session.alive()) remember(*record);
   return true;
 }
 
@@ -100,6 +135,13 @@ acl::aclrtMemAttr attribute_of(Placement placement) noexcept {
 
 }  // namespace
 
+const HandleExport* remembered_export(acl::aclrtDrvMemHandle handle) noexcept {
+  const auto found = table().exports.find(handle);
+  return found != table().exports.end() ? &found->second : nullptr;
+}
+
+std::condition_variable& handle_exports_changed() noexcept { return table().exports_changed; }
+
 Result<HandleRecord*> allocate_handle(const Session& session, std::int32_t device, std::size_t bytes,
                                       const acl::aclrtPhysicalMemProp& property, Operation operation) noexcept {
   const RuntimeRecord& runtime = *session.record;
@@ -139,8 +181,10 @@ std::size_t free_bytes_of_current_device(const RuntimeRecord& runtime) noexcept 
   std::size_t free = 0;
   std::size_t total = 0;
   if (runtime.table.aclrtGetMemInfo == nullptr) return 0;
-  if (runtime.table.aclrtGetMemInfo(acl::mem_attr::hbm, &free, &total) != 0) return 0;
-  return free;
+  for (const acl::aclrtMemAttr kind : {acl::mem_attr::hbm, acl::mem_attr::ddr}) {  // 310P has the latter only
+    if (runtime.table.aclrtGetMemInfo(kind, &free, &total) == 0 && total != 0) return free;
+  }
+  return 0;
 }
 
 void PhysicalPolicy::abandon(const Value& value) noexcept { value.record->abandon(value.record); }
@@ -188,51 +232,87 @@ Result<PhysicalHandle> PhysicalHandle::allocate_on_host(const Device& device, st
                    {.id = static_cast<std::uint32_t>(placement.numa_node), .type = acl::mem_location_type::host_numa});
 }
 
-// A span of other than the mapping's own size would make a ticket that promises too much or too little.
+namespace {
+
+// How long the piece is that is mapped at `address`: what the runtime says, or where it cannot say, whole pages of what
+// the caller says. A span that is not in the last of those pages would make a ticket that promises too much or too little.
+Result<std::size_t> mapped_size(const detail::RuntimeRecord& runtime, const Device& device, DeviceSpan<std::byte> mapped,
+                                std::size_t granularity) noexcept {
+  constexpr Operation operation = Operation::retain_handle;
+  const std::size_t whole_pages = (mapped.size() + granularity - 1) / granularity * granularity;
+  if (runtime.table.aclrtMemGetAddressRange == nullptr) return whole_pages;
+  void* base = nullptr;
+  std::size_t size = 0;
+  const acl::aclError code = runtime.table.aclrtMemGetAddressRange(mapped.data().address(), &base, &size);
+  if (code != 0) {
+    return detail::refusal(runtime, operation, acl::Entry::aclrtMemGetAddressRange, code, {.device = device.number()});
+  }
+  if (base != mapped.data().address() || size != whole_pages) {
+    return Error(Errc::out_of_range, operation, {.device = device.number(), .needed = whole_pages, .available = size});
+  }
+  return size;
+}
+
+// The record of a handle that was retained just now.
+Result<detail::HandleRecord> describe_retained(const Device& device, acl::aclrtDrvMemHandle handle,
+                                               DeviceSpan<std::byte> mapped) noexcept {
+  constexpr Operation operation = Operation::retain_handle;
+  const detail::RuntimeRecord& runtime = *device.session().record;
+  detail::HandleRecord record;
+  record.session = device.session();
+  record.handle = handle;
+  record.device = device.number();
+  record.retained = true;
+  record.drop = &detail::free_reference;
+  record.abandon = &detail::abandon_reference;
+  const acl::aclError code = runtime.table.aclrtMemGetAllocationPropertiesFromHandle(handle, &record.property);
+  if (code != 0) {
+    return detail::refusal(runtime, operation, acl::Entry::aclrtMemGetAllocationPropertiesFromHandle, code,
+                           {.device = device.number()});
+  }
+  record.needs_access = record.property.location.type != acl::mem_location_type::device;
+  const auto owner = static_cast<std::int32_t>(record.property.location.id);
+  if (!record.needs_access && owner != device.number()) {  // the caller's device would go into tickets
+    return Error(Errc::invalid_argument, operation, {.device = device.number(), .peer_device = owner});
+  }
+  DEVSHARE_TRY(granularity, detail::granularity_of(runtime, record.property, device.number(), operation));
+  DEVSHARE_TRY(physical_size, mapped_size(runtime, device, mapped, granularity));
+  record.size = mapped.size();
+  record.physical_size = physical_size;
+  return record;
+}
+
+}  // namespace
+
 Result<PhysicalHandle> PhysicalHandle::retain_from(const Device& device, DeviceSpan<std::byte> mapped) noexcept {
   constexpr Operation operation = Operation::retain_handle;
   const detail::Session& session = device.session();
   if (!session.alive()) return detail::unusable(session, operation);
   if (mapped.empty()) return Error(Errc::invalid_argument, operation, {.device = device.number()});
   const detail::RuntimeRecord& runtime = *session.record;
-  if (runtime.table.aclrtMemRetainAllocationHandle == nullptr) {
+  const acl::Table& table = runtime.table;
+  if (table.aclrtMemRetainAllocationHandle == nullptr || table.aclrtFreePhysical == nullptr) {
     return detail::lacking(operation, acl::Entry::aclrtMemRetainAllocationHandle);
+  }
+  if (table.aclrtMemGetAllocationPropertiesFromHandle == nullptr) {
+    return detail::lacking(operation, acl::Entry::aclrtMemGetAllocationPropertiesFromHandle);
   }
   const detail::CurrentDevice current(runtime, device.number());
   if (current.code() != 0) {
     return detail::refusal(runtime, operation, acl::Entry::aclrtSetDevice, current.code(), {.device = device.number()});
   }
-  void* const address = mapped.data().address();
   acl::aclrtDrvMemHandle handle = nullptr;
-  acl::aclError code = runtime.table.aclrtMemRetainAllocationHandle(address, &handle);
+  const acl::aclError code = table.aclrtMemRetainAllocationHandle(mapped.data().address(), &handle);
   if (code != 0) {
     return detail::refusal(runtime, operation, acl::Entry::aclrtMemRetainAllocationHandle, code,
                            {.device = device.number(), .needed = mapped.size()});
   }
-  auto* const fresh = new detail::HandleRecord;
-  fresh->session = session;
-  fresh->handle = handle;
-  fresh->device = device.number();
-  fresh->size = mapped.size();
-  fresh->physical_size = mapped.size();
-  fresh->drop = &detail::free_reference;
-  fresh->abandon = &detail::abandon_reference;
-  if (runtime.table.aclrtMemGetAllocationPropertiesFromHandle != nullptr &&
-      runtime.table.aclrtMemGetAllocationPropertiesFromHandle(handle, &fresh->property) == 0) {
-    fresh->needs_access = fresh->property.location.type != acl::mem_location_type::device;
+  auto described = describe_retained(device, handle, mapped);
+  if (!described) {
+    if (table.aclrtFreePhysical(handle) != 0) detail::report({DiagnosticEvent::close_failed, described.error(), handle});
+    return described.error();
   }
-  PhysicalHandle retained(session, detail::physical_value(detail::enter(fresh)));
-
-  if (runtime.table.aclrtMemGetAddressRange != nullptr) {
-    void* base = nullptr;
-    std::size_t size = 0;
-    code = runtime.table.aclrtMemGetAddressRange(address, &base, &size);
-    if (code == 0 && (base != address || size != mapped.size())) {
-      return Error(Errc::out_of_range, operation,
-                   {.device = device.number(), .needed = mapped.size(), .available = size});
-    }
-  }
-  return retained;
+  return PhysicalHandle(session, detail::physical_value(detail::enter(new detail::HandleRecord(*described))));
 }
 
 }  // namespace devshare

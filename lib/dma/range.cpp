@@ -13,6 +13,9 @@ namespace devshare {
 namespace detail {
 namespace {
 
+// Of every product (facts of the driver: reservations are whole 2 MiB).
+constexpr std::size_t address_granularity = std::size_t{2} << 20;
+
 // The calls of one range, on its device.
 class RangeCalls {
  public:
@@ -100,6 +103,10 @@ Result<Range*> reserve_range(const Session& session, std::int32_t device, std::s
   const RuntimeRecord& runtime = *session.record;
   DEVSHARE_CHECK(check_entries(runtime, operation));
   if (bytes == 0) return Error(Errc::invalid_argument, operation, {.device = device});
+  if (bytes > SIZE_MAX - address_granularity) {
+    return Error(Errc::address_space_exhausted, operation, {.device = device, .needed = bytes});
+  }
+  bytes = (bytes + address_granularity - 1) / address_granularity * address_granularity;
   Range range{
       .session = session, .device = device, .address = nullptr, .reserved = bytes, .pieces = {}, .released = {}};
   const RangeCalls calls(range, operation);
@@ -112,6 +119,9 @@ Result<Range*> reserve_range(const Session& session, std::int32_t device, std::s
 }
 
 Result<void> map_piece(Range& range, HandleRecord* handle, Operation operation) noexcept {
+  if (handle->device != range.device) {  // R29, and only the range's own device would be given access
+    return Error(Errc::mixed_memory, operation, {.device = range.device, .peer_device = handle->device});
+  }
   const std::size_t offset = range.end();
   if (handle->physical_size > range.reserved - offset) {
     return Error(Errc::out_of_range, operation,
@@ -158,8 +168,11 @@ Result<void> end_range(Range* range, Operation operation) noexcept {
   }
   const Result<void> released = release_addresses(*range, operation);
   const std::optional<Error> refused = drop_all(handles);
+  if (!released) {
+    park(range, range->reserved, released.error());
+    return released;
+  }
   delete range;
-  if (!released) return released;
   if (refused) return *refused;
   return {};
 }

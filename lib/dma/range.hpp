@@ -31,7 +31,7 @@ struct Range {
   std::byte* address = nullptr;
   std::size_t reserved = 0;
   std::vector<Piece> pieces;  // one behind the other, from the first byte on
-  std::vector<Backing> released;
+  std::vector<Backing> released;  // what was behind those pieces, where it sleeps
 
   std::size_t end() const noexcept;     // of the last piece, whole pages
   std::size_t mapped() const noexcept;  // the same, by the size that was asked for

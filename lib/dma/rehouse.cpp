@@ -6,8 +6,8 @@
 namespace devshare {
 namespace {
 
-Result<Mapping> copy_of(const Device& device, DeviceMemory& memory) noexcept {
-  DEVSHARE_TRY(handle, PhysicalHandle::allocate(device, memory.size()));
+Result<Mapping> copy_of(const Device& device, DeviceMemory& memory, Placement placement) noexcept {
+  DEVSHARE_TRY(handle, PhysicalHandle::allocate(device, memory.size(), placement));
   DEVSHARE_TRY(mapping, Mapping::of(std::move(handle)));
   DEVSHARE_CHECK(copy_on_device(device, mapping.bytes(), memory.bytes()));
   return mapping;
@@ -15,10 +15,10 @@ Result<Mapping> copy_of(const Device& device, DeviceMemory& memory) noexcept {
 
 }  // namespace
 
-Result<Mapping, Refused<DeviceMemory>> rehouse(DeviceMemory&& memory) noexcept {
+Result<Mapping, Refused<DeviceMemory>> rehouse(DeviceMemory&& memory, Placement placement) noexcept {
   if (!memory.holds())
     return Refused<DeviceMemory>(Error(Errc::closed, Operation::allocate_physical), std::move(memory));
-  auto made = copy_of(memory.device(), memory);
+  auto made = copy_of(memory.device(), memory, placement);
   if (!made) return Refused<DeviceMemory>(made.error(), std::move(memory));
   if (auto freed = std::move(memory).close(); !freed) {
     detail::report({DiagnosticEvent::close_failed, freed.error(), nullptr});

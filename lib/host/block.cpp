@@ -19,6 +19,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace devshare::host {
@@ -333,7 +334,13 @@ Removed remove_block(std::uintptr_t address, Origin origin) {
     const PinnedBlock pinned(reinterpret_cast<const void*>(address));
     if (!pinned || pinned.origin() != origin || pinned.base() != address) return Removed::no_such_block;
     block = pinned.record();
-    if (!block->retire_unless_used()) return Removed::in_use;
+    // A call that only looks at the block is waited for; a copy, which takes its time, is not.
+    bool retired = block->retire_unless_used();
+    for (int tried = 0; !retired && tried < 100; ++tried) {
+      std::this_thread::yield();
+      retired = block->retire_unless_used();
+    }
+    if (!retired) return Removed::in_use;
     set_window_words(block->base, block->backed, 0);
   }
   dismantle(*block);

@@ -81,7 +81,9 @@ acl::aclError check_place(Reservations& all, std::uintptr_t address, const Physi
   return check_mixing(**in, memory);
 }
 
-acl::aclError place(Reservation& in, std::uintptr_t address, const Physical& memory, bool accessible) {
+// Mapping gives access to the memory's own device; any other, the importer's included, waits for aclrtMemSetAccess.
+acl::aclError place(Reservation& in, std::uintptr_t address, const Physical& memory, bool asked) {
+  const bool accessible = asked && (memory->in_host_memory() || memory->device == memory->local_device);
   PlacedBlock piece{.address = address,
                     .size = memory->size,
                     .backed = memory->size,

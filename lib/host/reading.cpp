@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <utility>
 
 namespace devshare::host {
 namespace {
@@ -22,6 +24,7 @@ bool keep_for_reading(UniqueFd* descriptor) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor->get());
   UniqueFd reader(::open(path, O_RDONLY | O_CLOEXEC));
+  while (!reader && errno == EMFILE && release_cold_descriptor()) reader = UniqueFd(::open(path, O_RDONLY | O_CLOEXEC));
   if (!reader) return false;
   *descriptor = std::move(reader);
   return true;

@@ -11,7 +11,7 @@ namespace devshare::host {
 void import_for_reading(bool on) noexcept;
 
 // For the importing side: gives up what could write, where this thread's imports are for reading. False where they are
-// not, and where the system has no such descriptor (no /proc): the import can then be written to.
+// not, and where the system has no such descriptor (no /proc, or a full table): the import can then be written to.
 bool keep_for_reading(UniqueFd* descriptor) noexcept;
 
 // Whether the kernel lets nobody of this process write to the import at this address.

@@ -69,6 +69,11 @@ Fetched fetch(const Wanted& wanted) {
 // R34: both ways, as an import by key with flag 1. What comes over the fabric is reached without.
 acl::aclError open_peer_access(const Reply& reply, const DeviceNumber& local) {
   if (reply.device < 0 || reply.server != profile().server) return code::success;
+  if (profile().cross_device_needs_p2p_memory && reply.device != local.physical && !reply.p2p_policy) {
+    const Cause cause{.reason = Reason::p2p_policy_missing, .device = local.user, .peer_device = user_number(reply.device)};
+    return refuse(code::rt_drv_internal, cause,
+                  "on this product only memory of a P2P attribute, such as ACL_MEM_P2P_HUGE, reaches another device (R43)");
+  }
   return enable_peer_access_for_import(local.physical, reply.device);
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 // The part of the block that a slice names, checked without overflow; {0, 0} is all that was asked for.
 Result<Slice> resolve(const ExportRecord& record, Slice slice, Operation operation) noexcept {
-  const std::uint64_t block = record.fields.block_size;
-  if (slice.offset == 0 && slice.size == 0) return Slice{0, static_cast<std::size_t>(record.fields.slice_size)};
+  const std::uint64_t block = record.fields.slice_size;  // as asked for: whole pages may be more
+  if (slice.offset == 0 && slice.size == 0) return Slice{0, static_cast<std::size_t>(block)};
   if (slice.size == 0 || slice.offset > block || slice.size > block - slice.offset) {
     std::uint64_t end = 0;
     if (__builtin_add_overflow(slice.offset, slice.size, &end)) end = UINT64_MAX;

@@ -8,23 +8,19 @@
 #include "export_record.hpp"
 #include "handle_calls.hpp"
 
+#include <mutex>
+
 namespace devshare::detail {
 namespace {
 
 constexpr Operation operation = Operation::export_handle;
 
-// The handle's export as it is asked for, made now if it has none. Two threads that both ask first: the runtime allows
-// one of them, and the other finds its record made.
-Result<HandleExport> export_of(HandleRecord& handle, Mechanism kind, bool unrestricted) noexcept {
-  const auto same = [&](const HandleExport& made) { return made.kind == kind && made.unrestricted == unrestricted; };
-  const auto other = [&] { return Error(Errc::already_exported_as, operation, {.device = handle.device}); };
-  {
-    const std::lock_guard lock(mutex_of(Lock::handles));
-    if (handle.exported.made) {
-      if (same(handle.exported)) return handle.exported;
-      return other();
-    }
-  }
+bool same(const HandleExport& made, Mechanism kind, bool unrestricted) noexcept {
+  return made.kind == kind && made.unrestricted == unrestricted;
+}
+
+// The runtime's part of an export.
+Result<HandleExport> export_now(const HandleRecord& handle, Mechanism kind, bool unrestricted) noexcept {
   const RuntimeRecord& runtime = *handle.session.record;
   HandleExport made{.made = true,
                     .kind = kind,
@@ -36,13 +32,41 @@ Result<HandleExport> export_of(HandleRecord& handle, Mechanism kind, bool unrest
   Called called{acl::Entry::aclrtSetDevice, current.code()};
   if (called.code == 0) called = export_token(runtime.table, kind, handle.handle, unrestricted, made.token);
   if (called.lacking) return lacking(operation, called.entry);
-  const Error refused =
-      refusal(runtime, operation, called.entry, called.code, {.device = handle.device, .needed = handle.physical_size});
-  const std::lock_guard lock(mutex_of(Lock::handles));
-  if (called.code == 0) handle.exported = made;
-  if (!handle.exported.made) return refused;
-  if (same(handle.exported)) return handle.exported;
-  return other();
+  if (called.code == 0) return made;
+  return refusal(runtime, operation, called.entry, called.code,
+                 {.device = handle.device, .needed = handle.physical_size});
+}
+
+// Whether what the runtime refused may be an export that it has already: where it says why, it has to be that.
+bool may_be_exported_already(const Error& refused) noexcept {
+  return refused.reason() == Error::Reason::already_exported ||
+         (refused.reason() == Error::Reason::none && refused.acl_code() != 0);
+}
+
+// The handle's export as it is asked for, made now if it has none. Of two threads that both ask first, one makes it and
+// the other waits for that.
+Result<HandleExport> export_of(HandleRecord& handle, Mechanism kind, bool unrestricted) noexcept {
+  const Error other(Errc::already_exported_as, operation, {.device = handle.device});
+  std::unique_lock lock(mutex_of(Lock::handles));
+  handle_exports_changed().wait(lock, [&] { return !handle.exporting; });
+  if (!handle.exported.made) {
+    handle.exporting = true;
+    lock.unlock();
+    const Result<HandleExport> made = export_now(handle, kind, unrestricted);
+    lock.lock();
+    handle.exporting = false;
+    handle_exports_changed().notify_all();
+    if (made) {
+      handle.exported = *made;
+    } else {
+      // Exported through a reference that has ended since, of memory that is its engine's: the token is the same still.
+      const HandleExport* const before = remembered_export(handle.handle);
+      if (before == nullptr || !may_be_exported_already(made.error())) return made.error();
+      handle.exported = *before;
+    }
+  }
+  if (same(handle.exported, kind, unrestricted)) return handle.exported;
+  return other;
 }
 
 Result<ExportValue> open_export(HandleRecord& handle, Mechanism kind, bool unrestricted) noexcept {

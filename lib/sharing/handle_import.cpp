@@ -92,8 +92,7 @@ Result<ImportedMapping, Refused<UnmappedImport>> AddressReservation::map(Importe
                           .address = range.address,
                           .size = range.mapped(),
                           .device = range.device,
-                          .mechanism = record->fields.mechanism},
-                         PeerAccess());
+                          .mechanism = record->fields.mechanism});
 }
 
 }  // namespace devshare

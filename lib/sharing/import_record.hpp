@@ -7,6 +7,8 @@
 
 #include <devshare/imported.hpp>
 
+#include <vector>
+
 namespace devshare::detail {
 
 struct ImportRecord final : SharedOpen {
@@ -17,6 +19,7 @@ struct ImportRecord final : SharedOpen {
   bool cross_device = false;  // by key, from another device: R42 holds
   void* address = nullptr;
   Range* range = nullptr;  // by handle
+  std::vector<PeerAccess> grants;  // given by the objects that share it: they end after it
   bool piecewise = false;  // made by AddressReservation::map: in no table, held by one object
 
   ~ImportRecord() {

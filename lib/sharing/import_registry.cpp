@@ -10,6 +10,9 @@
 
 #include <devshare/copy.hpp>
 
+#include <utility>
+#include <vector>
+
 namespace devshare::detail {
 
 // Read by every copy: see copy.hpp.
@@ -44,6 +47,7 @@ void count_cross_device(const ImportRecord& record, bool open) noexcept {
 
 Result<void> close_now(ImportRecord& record) noexcept {
   count_cross_device(record, false);
+  const std::vector<PeerAccess> grants = std::move(record.grants);  // end when the import has
   return record.fields.mechanism == Mechanism::by_key ? close_by_key(record) : close_by_handle(record);
 }
 
@@ -55,7 +59,7 @@ void listen_for_imports() noexcept {
   (void)listening;
 }
 
-Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device, const PeerAccess* grant,
+Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device, PeerAccess* grant,
                                 AccessMode access) noexcept {
   const TicketFields& fields = ticket.fields();
   const Operation operation = import_operation(fields.mechanism);
@@ -87,6 +91,10 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
     return {};
   };
   DEVSHARE_TRY(record, imports().acquire(name_of_memory(fields), admits, make, open));
+  if (grant != nullptr) {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    record->grants.push_back(std::move(*grant));
+  }
   return ImportValue{.record = record,
                      .address = static_cast<std::byte*>(record->address) + fields.slice_offset,
                      .size = static_cast<std::size_t>(fields.slice_size),

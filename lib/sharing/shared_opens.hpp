@@ -32,7 +32,9 @@ struct SharedOpen {
 
   std::string name;
   State state = State::opening;
-  std::uint32_t references = 0;                 // objects, and threads that wait for the first of them
+  bool was_open = false;
+  std::uint32_t references = 0;                 // objects
+  std::uint32_t waiters = 0;                    // threads that want to know what becomes of it
   Error error{Errc::refused, Operation::none};  // why it failed, for those who waited
 };
 
@@ -49,19 +51,13 @@ class SharedOpens {
     Record* record = nullptr;
     {
       std::unique_lock lock(mutex_of(Lock::imports));
-      for (;;) {
-        const auto found = records_.find(name);
-        if (found == records_.end()) break;
-        record = found->second;
-        DEVSHARE_CHECK(admits(*record));
-        ++record->references;
-        if (record->state == State::open) return record;
-        const State waited_for = record->state;
-        changed_.wait(lock, [&] { return record->state != waited_for; });
-        if (record->state == State::open) return record;
-        const Error error = record->error;
-        drop_reference(record);
-        if (waited_for == State::opening) return error;
+      while (Record* const found = find(name)) {
+        if (found->state == State::open) {
+          DEVSHARE_CHECK(admits(*found));
+          ++found->references;
+          return found;
+        }
+        DEVSHARE_CHECK(wait_for(found, lock));
       }
       record = make();
       record->name = name;
@@ -72,12 +68,12 @@ class SharedOpens {
     const std::lock_guard lock(mutex_of(Lock::imports));
     if (opened) {
       record->state = State::open;
+      record->was_open = true;
       changed_.notify_all();
       return record;
     }
     const Error error = opened.error();
-    fail(*record, error);
-    drop_reference(record);
+    end(record, error);
     return error;
   }
 
@@ -92,21 +88,18 @@ class SharedOpens {
     }
     const Result<void> closed = close(*record);
     const std::lock_guard lock(mutex_of(Lock::imports));
-    fail(*record, record->error);
-    drop_reference(record);
+    end(record, record->error);
     return closed;
   }
 
-  // One more reference of a record that the caller has one of.
-  void share(Record* record) {
-    const std::lock_guard lock(mutex_of(Lock::imports));
-    ++record->references;
-  }
-
-  // In a session that is over, or in a forked child.
+  // In a session that is over, or in a forked child. What the record holds is abandoned with it, after the lock: that
+  // may be a record of another table.
   void abandon(Record* record) {
-    const std::lock_guard lock(mutex_of(Lock::imports));
-    drop_reference(record);
+    {
+      const std::lock_guard lock(mutex_of(Lock::imports));
+      if (--record->references != 0 || record->waiters != 0) return;
+    }
+    delete record;
   }
 
   // The records of a session that is over are forgotten; their objects are inert and still have them. Lock::imports is
@@ -127,17 +120,38 @@ class SharedOpens {
   }
 
  private:
-  // Takes a record out of the table, unless it was forgotten and another has its place.
-  void fail(Record& record, const Error& error) {
-    record.state = State::failed;
-    record.error = error;
-    const auto found = records_.find(record.name);
-    if (found != records_.end() && found->second == &record) records_.erase(found);
-    changed_.notify_all();
+  Record* find(const std::string& name) const {
+    const auto found = records_.find(name);
+    return found != records_.end() ? found->second : nullptr;
   }
 
-  static void drop_reference(Record* record) {
-    if (--record->references == 0) delete record;
+  // Until the record is no longer what it was. An opening that failed has failed for whoever waited for it.
+  Result<void> wait_for(Record* record, std::unique_lock<std::mutex>& lock) {
+    const State waited_for = record->state;
+    ++record->waiters;
+    changed_.wait(lock, [&] { return record->state != waited_for; });
+    --record->waiters;
+    const bool it_failed = record->state == State::failed && !record->was_open;  // else it closed before we woke
+    const Error error = record->error;
+    delete_if_unused(record);
+    if (it_failed) return error;
+    return {};
+  }
+
+  // Drops the last reference of a record that holds nothing any more, and takes it out of the table, unless it was
+  // forgotten and another has its place.
+  void end(Record* record, const Error& error) {
+    record->state = State::failed;
+    record->error = error;
+    const auto found = records_.find(record->name);
+    if (found != records_.end() && found->second == record) records_.erase(found);
+    changed_.notify_all();
+    --record->references;
+    delete_if_unused(record);
+  }
+
+  static void delete_if_unused(Record* record) {
+    if (record->state == State::failed && record->references == 0 && record->waiters == 0) delete record;
   }
 
   std::unordered_map<std::string, Record*> records_;

@@ -89,11 +89,13 @@ TEST_CASE("R33 V1 imports name a device that there is; V2 imports take the curre
     its.b.call_succeeds(api().aclrtMemImportFromShareableHandleV2(&token, acl::share_type::local, 0, &handle), "imports");
     void* const range = its.reserve();
     its.b.call_succeeds(api().aclrtMapMem(range, size, 0, handle, 0), "maps");
-    // Access is given to the device of the import without a word, to the other one by a call.
-    acl::aclrtMemLocation location{1, acl::mem_location_type::device};
-    std::uint64_t access = 0;
-    its.b.call_succeeds(api().aclrtMemGetAccess(range, &location, &access), "the access is asked for");
-    its.b.me.expect_equal(access, std::uint64_t{acl::mem_access::read_write}, "the current device has it");
+    // Only the memory's own device has access without a word.
+    std::byte byte{};
+    its.b.call_refused(api().aclrtMemcpy(&byte, 1, range, 1, acl::memcpy_kind::device_to_host),
+                       acl::code::rt_drv_internal, Reason::no_access, "a copy before access was given");
+    acl::aclrtMemAccessDesc access{acl::mem_access::read_write, {1, acl::mem_location_type::device}, {}};
+    its.b.call_succeeds(api().aclrtMemSetAccess(range, size, &access, 1), "the device of the import is given access");
+    its.b.call_succeeds(api().aclrtMemcpy(&byte, 1, range, 1, acl::memcpy_kind::device_to_host), "and copies");
     its.b.call_succeeds(api().aclrtUnmapMem(range), "unmaps");
     its.end(range, handle);
   });

@@ -284,7 +284,7 @@ TEST_CASE("an engine's own mapping is shared by a reference of ours, and stays t
   Story story;
   story.actor("A", [&](Actor& me) {
     const Party a(me);
-    Mapping engine = a.map(pattern(2 * MiB, 5));  // what the engine's allocator mapped
+    Mapping engine = a.map(pattern(4 * MiB, 5));  // what the engine's allocator mapped
     PhysicalHandle retained = me.must(PhysicalHandle::retain_from(a.device, engine.bytes()), "a reference is retained");
     a.refused(PhysicalHandle::retain_from(a.device, engine.bytes().first(4 * KiB)), {Errc::out_of_range},
               "a part of a mapping is no mapping");
@@ -292,7 +292,7 @@ TEST_CASE("an engine's own mapping is shared by a reference of ours, and stays t
     a.share_with("B", token);
     me.pause_until("B", "closed");
     end(me, me.must(std::move(token).close(), "the export ends"));
-    me.expect(a.read(engine.bytes()) == pattern(2 * MiB, 6), "the engine sees what B wrote");
+    me.expect(a.read(engine.bytes()) == pattern(4 * MiB, 6), "the engine sees what B wrote");
     end(me, std::move(engine));
     a.leave();
   });
@@ -300,8 +300,8 @@ TEST_CASE("an engine's own mapping is shared by a reference of ours, and stays t
     const Party b(me);
     b.introduce_myself_to("A");
     ImportedMapping mapping = b.import(b.ticket_from("A"));
-    me.expect(b.read(mapping.bytes()) == pattern(2 * MiB, 5), "B sees the engine's bytes");
-    b.write(mapping.bytes(), pattern(2 * MiB, 6));
+    me.expect(b.read(mapping.bytes()) == pattern(4 * MiB, 5), "B sees the engine's bytes");
+    b.write(mapping.bytes(), pattern(4 * MiB, 6));
     end(me, std::move(mapping));
     b.leave();
     me.step("closed");

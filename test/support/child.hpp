@@ -27,6 +27,7 @@ struct ChildEnd {
 struct ChildOptions {
   std::chrono::seconds limit{60};                             // four times that under a sanitizer
   std::vector<std::pair<std::string, std::string>> set;       // variables added to the environment
+  bool leaks = true;  // are looked for; not where other threads of the parent had memory when it forked
 };
 
 // The child exits with 0 when `body` returns; with 1 when it leaks memory in a build that can see it.

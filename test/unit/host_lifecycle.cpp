@@ -281,7 +281,7 @@ TEST_CASE("err_msg_mode 1 is read and written by many threads at once, across fo
       demand(acl.aclrtMalloc(&address, 0, 0) == code::rt_context_null, "its parent's runtime is not the child's");
       std::thread([] { demand(take_message().empty(), "nor its mode"); }).join();
       demand(take_message().find("aclrtMalloc") == 0, "but it is told why");
-    });
+    }, {.set = {}, .leaks = false});
     INFO(end.in_words());
     CHECK(end.good());
   }

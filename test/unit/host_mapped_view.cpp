@@ -224,7 +224,7 @@ TEST_CASE("R4: forking while other threads map, view, copy and unmap never hangs
       demand(session.acl.aclrtMapMem(place, piece_size, 0, handle, 0) == 0, "mapped");
       *static_cast<char*>(place) = 1;
       demand(session.acl.aclFinalize() == 0, "finalized");
-    });
+    }, {.set = {}, .leaks = false});
     INFO("child of round " << round << ": " << end.in_words());
     CHECK(end.good());
   }
