@@ -95,6 +95,7 @@ template <>
 inline constexpr Mechanisms mechanisms_of<Mapping>{Mechanism::v1, Mechanism::v2, Mechanism::fabric};
 
 // What the runtime of this process has the calls for, as an importer: what to send to an exporter that must choose.
+// Whether the product has fabric tokens is for the exporter to find: it is asked for one first.
 DEVSHARE_API Mechanisms importable(const Device& device) noexcept;
 
 // What probe() found: each mechanism works, or there is an error that says why not.

@@ -66,7 +66,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // Imports what the ticket names and makes it usable on `device`. Peer access between the two devices is enabled by
   // the runtime, both ways, and stays until the process ends.
   // Errors: self_import, different_host, already_imported, not_authorised, stale_token, exporter_gone, timed_out,
-  // peer_access_missing, access_mismatch, fd_limit, mapping_limit, no_device_context, runtime_gone, refused.
+  // peer_access_missing, peer_access_impossible, peer_access_limit, access_mismatch, out_of_memory, fd_limit,
+  // mapping_limit, address_space_exhausted, unsupported_by_runtime, no_device_context, runtime_gone, refused.
   // ACL: aclrtIpcMemImportByKey with flag 1; or import, reserve, map and set access of a physical handle, which all
   // happen or none.
   static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device) noexcept {

@@ -37,10 +37,11 @@ struct MappingPolicy {
 // the program has handed out are good again. The bytes are not kept: copy them away before, and back after.
 class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when this object ends")]] Mapping {
  public:
-  // Reserves as much as the handle has and maps it. A refusal gives the handle back, and nothing is left of the
-  // attempt. Errors: address_space_exhausted, mapping_limit, closed, forked, runtime_gone, refused. ACL:
-  // aclrtReserveMemAddress, aclrtMapMem, and aclrtMemSetAccess for memory of the host.
-  DEVSHARE_API static Result<Mapping, Refused<PhysicalHandle>> of(DEVSHARE_CONSUMED_PARAMETER PhysicalHandle&& handle) noexcept;
+  // Reserves as much as the handle has and maps it. A refusal gives the handle back, and nothing is left of the attempt.
+  // Errors: address_space_exhausted, mapping_limit, closed, forked, runtime_gone, refused.
+  // ACL: aclrtReserveMemAddress, aclrtMapMem, and aclrtMemSetAccess for memory of the host.
+  DEVSHARE_API static Result<Mapping, Refused<PhysicalHandle>> of(
+      DEVSHARE_CONSUMED_PARAMETER PhysicalHandle&& handle) noexcept;
   static void of(const PhysicalHandle&) = delete;  // write Mapping::of(std::move(handle)): the mapping owns the handle
 
   // What is mapped, from the first byte on; empty while the backing is released.
@@ -60,8 +61,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
   // Maps one more handle behind what is mapped. Refused, the handle comes back and the mapping is what it was.
-  // Errors: out_of_range (the range has no room: reserve more), no_backing (asleep), mapping_limit, closed, forked,
-  // runtime_gone, refused. ACL: aclrtMapMem.
+  // Errors: out_of_range (the range has no room: reserve more), mixed_memory (of another device, R29), no_backing
+  // (asleep), mapping_limit, closed, forked, runtime_gone, refused. ACL: aclrtMapMem.
   DEVSHARE_API DEVSHARE_READS Result<void, Refused<PhysicalHandle>> extend(DEVSHARE_CONSUMED_PARAMETER PhysicalHandle&& handle) & noexcept;
   void extend(const PhysicalHandle&) & = delete;  // write extend(std::move(handle)): the mapping owns the handle
 
@@ -77,7 +78,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   DEVSHARE_API DEVSHARE_READS Result<void> restore() & noexcept;
   DEVSHARE_READS bool asleep() const noexcept { return owned_.holds() && size() == 0; }
 
-  // Unmaps, releases, frees. If something cannot be unmapped, all of it is parked and not freed (Runtime::parked).
+  // Unmaps, releases, frees. What cannot be unmapped is parked with its addresses and not freed (Runtime::parked).
   // Errors: closed, forked, runtime_gone, in_use, refused. ACL: aclrtUnmapMem, aclrtReleaseMemAddress,
   // aclrtFreePhysical.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::unmap_memory); }

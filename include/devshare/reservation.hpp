@@ -48,7 +48,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the addresses are released when this obje
   DEVSHARE_API static Result<AddressReservation> reserve(const Device& device, std::size_t bytes) noexcept;
 
   // Maps the memory at the start of the range. A refusal gives both back.
-  // Errors: out_of_range (the memory is larger than the range), mapping_limit, closed, forked, runtime_gone, refused.
+  // Errors: out_of_range (the memory is larger than the range), mixed_memory (of another device), mapping_limit, closed,
+  // forked, runtime_gone, refused.
   // ACL: aclrtMapMem, and aclrtMemSetAccess for memory that is not the device's own.
   DEVSHARE_API DEVSHARE_CONSUMES Result<Mapping, Refused<Unmapped>> map(DEVSHARE_CONSUMED_PARAMETER PhysicalHandle&& handle) && noexcept;
   DEVSHARE_API DEVSHARE_CONSUMES Result<BasicImportedMapping<ReadWrite>, Refused<UnmappedImport>> map(
