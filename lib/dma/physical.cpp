@@ -23,7 +23,7 @@ struct Table {
   std::deque<acl::aclrtDrvMemHandle> oldest_export;
   std::condition_variable exports_changed;
 };
-constexpr std::size_t most_remembered = 4096;
+constexpr std::size_t most_remembered = 5'000;
 
 Table& table() noexcept {
   static Table* const made = new Table;
