@@ -3,6 +3,7 @@
 
 #include "locks.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +15,7 @@
 namespace devshare::detail {
 namespace {
 
-// Reads a small file whole; 0 when it cannot.
+// Reads a small file whole; 0 when it cannot, with errno.
 std::size_t read_file(const char* path, char* buffer, std::size_t room) noexcept {
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -56,14 +57,23 @@ std::array<std::byte, 16> read_boot_id() noexcept {
   return id;
 }
 
-ExporterIdentity read_own_identity() noexcept {
+bool descriptors_are_out() noexcept { return errno == EMFILE || errno == ENFILE; }
+
+// `whole` is false where a descriptor was missing to read all of it: that may pass.
+ExporterIdentity read_own_identity(bool& whole) noexcept {
   ExporterIdentity identity;
+  errno = 0;
   identity.boot_id = read_boot_id();
+  whole = !descriptors_are_out();
   identity.pid = ::getpid();
   struct stat status {};
   if (::stat("/proc/self/ns/pid", &status) == 0) identity.pid_namespace = status.st_ino;
   char text[1024];
-  if (read_file("/proc/self/stat", text, sizeof text) != 0) identity.start_time = start_time_of(text);
+  if (read_file("/proc/self/stat", text, sizeof text) != 0) {
+    identity.start_time = start_time_of(text);
+  } else if (descriptors_are_out()) {
+    whole = false;
+  }
   return identity;
 }
 
@@ -78,12 +88,13 @@ constinit Cached cache;  // trivial to destroy; guarded by Lock::identity
 
 void refresh() noexcept {
   if (cache.known) return;
-  cache.identity = read_own_identity();
+  bool whole = true;
+  cache.identity = read_own_identity(whole);
   if (::getrandom(&cache.seed, sizeof cache.seed, 0) != static_cast<ssize_t>(sizeof cache.seed)) {
     // No random source: pid and start time still tell processes apart.
     cache.seed = (static_cast<std::uint64_t>(cache.identity.pid) << 40) ^ cache.identity.start_time;
   }
-  cache.known = true;
+  cache.known = whole;  // what is not whole must not last: others would know this process by half a name
 }
 
 }  // namespace
@@ -103,7 +114,8 @@ Alive process_alive(const ExporterIdentity& identity) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", identity.pid);
   char text[1024];
-  if (read_file(path, text, sizeof text) == 0) return Alive::no;
+  errno = 0;
+  if (read_file(path, text, sizeof text) == 0) return descriptors_are_out() ? Alive::unknown : Alive::no;
   if (start_time_of(text) != identity.start_time) return Alive::no;
   const char* const state = std::strrchr(text, ')');
   return state != nullptr && (state[2] == 'Z' || state[2] == 'X') ? Alive::no : Alive::yes;

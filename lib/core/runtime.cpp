@@ -8,6 +8,7 @@
 #include "locks.hpp"
 #include "notes.hpp"
 #include "parked.hpp"
+#include "process_identity.hpp"
 #include "runtime_state.hpp"
 #include "session_listeners.hpp"
 
@@ -145,6 +146,7 @@ Result<Session> open_locked() noexcept {
   state.initialised_here = code == 0;
   state.pid = ::getpid();
   state.open_session = state.session_now();
+  (void)own_identity();  // read while there are descriptors: tickets name us by it
   return Session{&state, state.open_session};
 }
 

@@ -16,10 +16,13 @@ constinit std::size_t count = 0;
 
 }  // namespace
 
-void listen_to_sessions(const SessionListener& listener) noexcept {
+void listen_to_sessions(const SessionListener& listener, std::atomic<bool>& listening) noexcept {
+  if (listening.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_of(Lock::runtime));
+  if (listening.load(std::memory_order_relaxed)) return;
   assert(count < listeners.size());
   listeners[count++] = &listener;
+  listening.store(true, std::memory_order_release);
 }
 
 void tell_session_ended() noexcept {

@@ -7,6 +7,7 @@
 
 #include <devshare/diagnostic.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <new>
@@ -59,8 +60,8 @@ void forked() noexcept {
 
 void listen_once() noexcept {
   static constexpr SessionListener listener{&session_ended, &forked};
-  static const bool listening = (listen_to_sessions(listener), true);
-  (void)listening;
+  static constinit std::atomic<bool> listening = false;
+  listen_to_sessions(listener, listening);
 }
 
 // Counts one more reference to a handle; a record that is there already wins over a new one.

@@ -34,8 +34,9 @@ std::optional<Error> unreachable(const Device& device, const Device& peer) noexc
 }  // namespace
 
 Mechanisms importable(const Device& device) noexcept {
-  const acl::Table& table = device.session().record->table;
   Mechanisms all;
+  if (!device.session().alive()) return all;
+  const acl::Table& table = device.session().record->table;
   if (table.aclrtIpcMemImportByKey != nullptr && table.aclrtIpcMemClose != nullptr) all.add(Mechanism::by_key);
   const bool maps = table.aclrtReserveMemAddress != nullptr && table.aclrtMapMem != nullptr &&
                     table.aclrtMemSetAccess != nullptr && table.aclrtUnmapMem != nullptr &&

@@ -101,8 +101,8 @@ Result<ExportValue> open_handle_export(const Mapping& mapping, Mechanism kind, b
   const Session& session = mapping.owned().session();
   if (!session.alive()) return unusable(session, operation);
   const Range& range = *mapping.owned().value().range;
-  if (range.pieces.size() != 1) {
-    const Errc kind_of_refusal = range.pieces.empty() ? Errc::no_backing : Errc::not_exportable;
+  if (range.pieces.size() != 1 || !range.released.empty()) {
+    const Errc kind_of_refusal = range.released.empty() ? Errc::not_exportable : Errc::no_backing;
     return Error(kind_of_refusal, operation, {.device = range.device, .needed = 1, .available = range.pieces.size()});
   }
   return open_export(*range.pieces.front().handle, kind, unrestricted);

@@ -10,6 +10,7 @@
 
 #include <devshare/copy.hpp>
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -55,8 +56,8 @@ Result<void> close_now(ImportRecord& record) noexcept {
 
 void listen_for_imports() noexcept {
   static constexpr SessionListener listener{&session_ended, &forked};
-  static const bool listening = (listen_to_sessions(listener), true);
-  (void)listening;
+  static constinit std::atomic<bool> listening = false;
+  listen_to_sessions(listener, listening);
 }
 
 Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device, PeerAccess* grant,

@@ -98,6 +98,7 @@ class SharedOpens {
     {
       const std::lock_guard lock(mutex_of(Lock::imports));
       if (--record->references != 0 || record->waiters != 0) return;
+      forget(record);  // a session that somebody else ended is noticed late: the table still has its records
     }
     delete record;
   }
@@ -138,13 +139,17 @@ class SharedOpens {
     return {};
   }
 
-  // Drops the last reference of a record that holds nothing any more, and takes it out of the table, unless it was
-  // forgotten and another has its place.
+  // Takes a record out of the table, unless it was forgotten and another has its place.
+  void forget(Record* record) {
+    const auto found = records_.find(record->name);
+    if (found != records_.end() && found->second == record) records_.erase(found);
+  }
+
+  // Drops the last reference of a record that holds nothing any more, and takes it out of the table.
   void end(Record* record, const Error& error) {
     record->state = State::failed;
     record->error = error;
-    const auto found = records_.find(record->name);
-    if (found != records_.end() && found->second == record) records_.erase(found);
+    forget(record);
     changed_.notify_all();
     --record->references;
     delete_if_unused(record);

@@ -233,3 +233,100 @@ TEST_CASE("a range is whole pages of addresses, and memory of another device is 
   });
   story.run();
 }
+
+TEST_CASE("a forked child may drop its parent's pool of imports") {
+  imported<v2>([](const Party& b, const ReceivedTicket& ticket) {
+    ImportedHandle handle = b.me.must(ImportedHandle::open(ticket, b.device), "handle");
+    AddressReservation range = b.me.must(AddressReservation::reserve(b.device, 2 * size), "range");
+    auto mapped = std::move(range).map(std::move(handle));
+    std::optional<ImportedMapping> mapping = b.me.must(std::move(mapped), "mapped");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      mapping.reset();
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    b.me.expect_equal(status, 0, "the child ends");
+    b.me.must(std::move(*mapping).close(), "closes");
+    b.leave();
+  });
+}
+
+TEST_CASE("every object of the handle path says whose it is: in a forked child, and after its runtime was finalized") {
+  imported<v2>([](const Party& b, const ReceivedTicket& ticket) {
+    std::optional<ImportedHandle> handle = b.me.must(ImportedHandle::open(ticket, b.device), "handle");
+    std::optional<AddressReservation> range = b.me.must(AddressReservation::reserve(b.device, 2 * size), "range");
+    std::optional<Mapping> own = b.map(size);
+    std::optional<Mapping> asleep = b.map(size);
+    std::optional<PhysicalHandle> retained = b.me.must(PhysicalHandle::retain_from(b.device, own->bytes()), "retained");
+    auto made = export_handle<v2>(b.map(size));
+    std::optional<ExportToken<v2>> token = b.me.must(std::move(made), "token");
+    b.me.must(asleep->release_backing(), "sleeps");
+    // The number of the first that did not; 0: all did.
+    const auto end_all = [&](bool child) {
+      auto slept = own->release_backing();
+      const Errc expected = child ? Errc::forked : Errc::runtime_gone;
+      if (slept || slept.error().kind() != expected) return 1;
+      auto woken = asleep->restore();
+      if (woken || woken.error().kind() != expected) return 2;
+      auto extended = own->extend(std::move(*retained));
+      if (extended) return 3;
+      if (extended.error().error().kind() != expected) return 4;
+      *retained = std::move(extended).error().take_back();
+      auto closed = std::move(*token).close();
+      if (closed || closed.error().error().kind() != expected) return 5;
+      auto back = std::move(closed).error().take_back();
+      auto mapped = std::move(*range).map(std::move(*retained));
+      if (mapped || mapped.error().error().kind() != expected) return 6;
+      auto pair = std::move(mapped).error().take_back();
+      if (auto c = std::move(pair.handle).close(); c || c.error().kind() != expected) return 7;
+      if (auto c = std::move(pair.range).close(); c || c.error().kind() != expected) return 8;
+      if (auto c = std::move(*own).close(); c || c.error().kind() != expected) return 9;
+      if (auto c = std::move(*asleep).close(); c || c.error().kind() != expected) return 10;
+      if (auto c = std::move(*handle).close(); c || c.error().kind() != expected) return 11;
+      return 0;
+    };
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::_exit(end_all(true));
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    b.me.expect_equal(status, 0, "the child ends");
+    b.me.must(b.runtime.finalize(), "finalize");
+    b.me.expect_equal(end_all(false), 0, "and here");
+  });
+}
+
+TEST_CASE("a reference that was freed behind its object is reported by the object's end, and nothing else happens") {
+  struct Reports {
+    int count = 0;
+    const void* object = nullptr;
+  };
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    static Reports reports;
+    set_diagnostic_handler({[](const Diagnostic& diagnostic, void* all) {
+                              ++static_cast<Reports*>(all)->count;
+                              static_cast<Reports*>(all)->object = diagnostic.object;
+                            },
+                            &reports});
+    std::optional<Mapping> mapping = a.map(size);
+    acl::aclrtDrvMemHandle handle = nullptr;
+    me.must(a.device.make_current(), "the device is current");
+    a.call_succeeds(api().aclrtMemRetainAllocationHandle(mapping->address().address(), &handle), "its handle");
+    a.call_succeeds(api().aclrtFreePhysical(handle), "and the reference that this made is given back");
+    mapping.reset();
+    me.expect_equal(reports.count, 0, "a mapping that ends says nothing");
+
+    std::optional<PhysicalHandle> reference = me.must(PhysicalHandle::allocate(a.device, size), "memory");
+    Mapping seen = me.must(Mapping::of(me.must(PhysicalHandle::allocate(a.device, size), "other memory")), "mapped");
+    host::fail(acl::Entry::aclrtFreePhysical, 1, code::rt_drv_internal);
+    reference.reset();
+    me.expect(reports.count == 1 && reports.object != nullptr, "an end that is refused is reported once, by its handle");
+    end(me, std::move(seen));
+  });
+  story.run();
+}

@@ -79,8 +79,9 @@ class Owned {
       report_outlived(session);
       return;
     }
+    const void* const identity = Policy::identity(value);  // before: with close its record may be gone
     if (auto closed = Policy::close(session, value); !closed) [[unlikely]] {
-      report({DiagnosticEvent::close_failed, closed.error(), Policy::identity(value)});
+      report({DiagnosticEvent::close_failed, closed.error(), identity});
     }
   }
 
