@@ -133,7 +133,7 @@ DEVSHARE_API Result<Probe> probe(const Device& device, const Device& peer) noexc
 // The best that works here, for this importer. Error: mechanism_mismatch, nothing is in all three.
 DEVSHARE_API Result<Mechanism> choose(Mechanisms works_here, Prefer prefer, Mechanisms importer_can) noexcept;
 
-// From the value to the type: calls body(by_key{}), body(v1{}), body(v2{}) or body(fabric{}).
+// From a value of the enumeration to its type: calls body(by_key{}), body(v1{}), body(v2{}) or body(fabric{}).
 template <class Body>
 decltype(auto) with_mechanism(Mechanism mechanism, Body&& body) {
   switch (mechanism) {

@@ -8,7 +8,7 @@ namespace devshare {
 
 enum class DiagnosticEvent : std::uint8_t {
   close_failed,         // a destructor could not release what it owned; the error says what and why
-  memory_parked,        // memory was kept because its key could not be closed (Runtime::parked)
+  memory_parked,        // memory was kept: its key could not be closed, or it could not be unmapped (Runtime::parked)
   runtime_was_gone,     // objects outlived their runtime; reported once
 };
 

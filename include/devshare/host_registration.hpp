@@ -50,6 +50,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unregistered when this obje
     if (!owned_.holds()) return {};
     return {static_cast<std::byte*>(owned_.value().host), owned_.value().size};
   }
+  // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtHostUnregister.

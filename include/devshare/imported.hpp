@@ -95,6 +95,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
 
   DEVSHARE_READS std::size_t size() const noexcept { return import_.holds() ? import_.value().size : 0; }
   DEVSHARE_READS Mechanism mechanism() const noexcept { return import_.value().mechanism; }
+  // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(import_.session(), import_.value().device); }
 
   // Maps one more imported handle behind what is mapped, in a mapping that AddressReservation::map made. Refused, the

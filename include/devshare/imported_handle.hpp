@@ -33,9 +33,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends
 
   // Of the slice that the ticket names; a mapping shows the whole block.
   DEVSHARE_READS std::size_t size() const noexcept { return owned_.holds() ? owned_.value().size : 0; }
+  // As the ticket says; a mapping is where the runtime compares it.
   DEVSHARE_READS std::size_t physical_size() const noexcept {
     return owned_.holds() ? owned_.value().physical_size : 0;
   }
+  // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
   // Ends this reference; the last one, mappings included, frees the handle.

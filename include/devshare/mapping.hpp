@@ -58,6 +58,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   DEVSHARE_READS DevicePtr<std::byte> address() const noexcept {
     return DevicePtr<std::byte>::from_address(owned_.holds() ? owned_.value().address : nullptr);
   }
+  // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
   // Maps one more handle behind what is mapped. Refused, the handle comes back and the mapping is what it was.
@@ -72,7 +73,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   // Errors: no_backing (asleep already), in_use (a copy is running on it), closed, forked, runtime_gone, refused.
   // Refused, everything is mapped as before. ACL: aclrtUnmapMem, aclrtFreePhysical.
   DEVSHARE_API DEVSHARE_READS Result<std::size_t> release_backing() & noexcept;
-  // Allocates the same sizes again and maps them where they were. Fails whole: then it is asleep as before.
+  // Allocates the same sizes again and maps them where they were. Fails whole: then it is asleep as before. (Should a
+  // piece of the failed attempt refuse to be unmapped, it stays, bytes() shows it, and the next restore() goes on there.)
   // Errors: invalid_argument (it is not asleep), out_of_memory, fd_limit, no_space, mapping_limit, closed, forked,
   // runtime_gone, refused. ACL: aclrtMallocPhysical, aclrtMapMem.
   DEVSHARE_API DEVSHARE_READS Result<void> restore() & noexcept;

@@ -64,6 +64,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the addresses are released when this obje
   DEVSHARE_READS DevicePtr<std::byte> address() const noexcept {
     return DevicePtr<std::byte>::from_address(owned_.holds() ? owned_.value().address : nullptr);
   }
+  // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
   // Releases the addresses. Errors: closed, forked, runtime_gone, refused. ACL: aclrtReleaseMemAddress.

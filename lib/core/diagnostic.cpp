@@ -17,7 +17,7 @@ namespace {
 std::string_view describe(DiagnosticEvent event) noexcept {
   switch (event) {
     case DiagnosticEvent::close_failed: return "a destructor could not release what it owned";
-    case DiagnosticEvent::memory_parked: return "memory is kept, because its export could not be closed";
+    case DiagnosticEvent::memory_parked: return "memory is kept, because what uses it could not be ended";
     case DiagnosticEvent::runtime_was_gone: return "objects outlived their runtime; they release nothing";
   }
   return "";

@@ -84,6 +84,8 @@ constexpr Causes<3> no_common_mechanism{
     "what works here is not what the importer can do",
     "the mechanisms that both have are not among those that are preferred: one that is not named is never chosen",
     "nothing works between the two devices, and probe() says why not"};
+constexpr Causes<2> not_one_handle{"the mapping is of several handles, and an export is of one",
+                                  "the memory was imported, and only who allocated it may share it (R26)"};
 constexpr Causes<3> unsupported_kind{"fabric tokens are A3's alone",
                                      "the runtime is older than the calls: V2 and fabric need CANN 8.5",
                                      "virtualised instances and split compute groups share no handles (R35)"};
@@ -184,6 +186,8 @@ constexpr CatalogueEntry entries[] = {
     {Errc::not_exportable, none,
      {"this memory cannot be exported", "R10, R12", not_exportable,
       "export the whole allocation and admit importers to a slice of it"}},
+    {Errc::not_exportable, export_handle,
+     {"this is not one handle of this process", "R26", not_one_handle, "export a handle each, or retain_from() a piece"}},
     {Errc::not_authorised, none,
      {"the importing process is not admitted", "R13, R14, R15", not_authorised,
       "send the importer's Runtime::bare_pid() to the exporter and admit that, after the importer has started"}},
