@@ -167,18 +167,19 @@ TEST_CASE("threads map and unmap while others copy: a copy moves all or is refus
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
   std::atomic<int> copies{0};
-  const auto copy = [&](unsigned char value) {
+  // Each across a border of its own of the piece that comes and goes.
+  const auto copy = [&](std::byte* border, unsigned char value) {
     session.acl.aclrtSetDevice(0);
     const Bytes bytes(64 << 10, value);
     while (!stop) {
-      const acl::aclError code = session.write(place + piece - (32 << 10), bytes);
+      const acl::aclError code = session.write(border - (32 << 10), bytes);
       if (code != 0 && code != code::rt_drv_internal) ++wrong;
       if (code == 0) ++copies;
     }
     session.acl.aclrtResetDevice(0);
   };
-  std::thread first([&] { copy(1); });
-  std::thread second([&] { copy(2); });
+  std::thread first([&] { copy(place + piece, 1); });
+  std::thread second([&] { copy(place + 2 * piece, 2); });
   const auto handle = session.physical();
   int unmapped = 0;
   for (int tries = 0; (unmapped < 50 || copies < 50) && tries < 100'000; ++tries) {
