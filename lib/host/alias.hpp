@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 namespace devshare::host {
 
@@ -17,8 +18,11 @@ class AliasRange {
   AliasRange(const AliasRange&) = delete;
   AliasRange& operator=(const AliasRange&) = delete;
 
-  // Shows the file at the place of `address`, a public one. Null with errno set when the kernel gives no mapping. Two
-  // threads may show the same piece at a time: both get the same.
+  // For whoever is about to show a piece, until everybody can see that it is shown: one thread at a time, since showing
+  // again would put a new mapping under those who use the first.
+  std::unique_lock<std::mutex> alone() { return std::unique_lock(showing_); }
+
+  // Shows the file at the place of `address`, a public one. Null with errno set when the kernel gives no mapping.
   std::byte* show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable) noexcept;
 
   // Nothing is at the place of `address` any more: touching it faults. Never an munmap, since another thread's mapping
@@ -31,6 +35,7 @@ class AliasRange {
   const std::uintptr_t base_;
   const std::uint64_t bytes_;
   std::atomic<std::byte*> begin_{nullptr};
+  std::mutex showing_;
 };
 
 }  // namespace devshare::host

@@ -81,6 +81,14 @@ std::byte* map_and_tell(Block& block, bool* closed) {
   *closed = false;
   if (std::byte* const view = block.view.load(std::memory_order_acquire)) return view;
   if (!use_descriptor(block)) return block.view.load(std::memory_order_acquire);  // mapped meanwhile
+  std::unique_lock<std::mutex> alone;
+  if (block.alias != nullptr) {
+    alone = block.alias->alone();
+    if (std::byte* const view = block.view.load(std::memory_order_acquire)) {  // mapped meanwhile
+      drop_descriptor(block);
+      return view;
+    }
+  }
   const bool writable = !(block.read_only && block.origin != Origin::allocated);
   const std::uint64_t before = bytes_before(block);
   void* const mapped = map_file(block, before, writable);
