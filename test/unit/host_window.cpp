@@ -224,7 +224,7 @@ TEST_CASE("lookups see whole blocks or none while others allocate and free") {
   for (std::size_t writer = 0; writer < 2; ++writer) {
     threads.emplace_back([&, writer] {
       if (session.acl.aclrtSetDevice(0) != 0) ++wrong;
-      for (std::size_t round = 0; round < 300; ++round) {
+      for (std::size_t round = 0; round < 300 || (seen == 0 && round < 1'000'000); ++round) {  // till a reader got on
         void* address = nullptr;
         if (session.acl.aclrtMalloc(&address, 100 + round % 4, 0) != 0) ++wrong;
         published[writer * 2 + round % 2] = static_cast<char*>(address);
