@@ -370,7 +370,7 @@ TEST_CASE("B076 threads that open one ticket at once use it only after access wa
     a.leave();
   });
   story.actor("B", [](Actor& me) {
-    const Party b(me);
+    const Party b(me, 1);  // where only aclrtMemSetAccess gives access
     b.introduce_myself_to("A");
     const ReceivedTicket ticket = b.ticket_from("A");
     host::delay(acl::Entry::aclrtMemSetAccess, 5);
