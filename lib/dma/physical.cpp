@@ -70,6 +70,8 @@ HandleRecord* enter(HandleRecord* fresh) noexcept {
   const std::lock_guard lock(mutex_of(Lock::handles));
   const auto [found, added] = table().records.emplace(fresh->handle, fresh);
   HandleRecord* const record = found->second;
+  // Memory of our own has a number that was somebody's before: what that was exported as is not its export.
+  if (added && !record->retained) table().exports.erase(record->handle);
   if (!added) {
     record->retained = record->retained || fresh->retained;
     delete fresh;
