@@ -50,6 +50,9 @@ enum class Errc : std::uint16_t {
   no_backing,              // the mapping's memory was released and is not restored
   in_use,                  // something that must end first goes on: a copy, a mapping
   already_registered,      // the host memory is registered already
+  wrong_device,            // the stream, event or notify is of another device than it is used on
+  resource_limit,          // no stream, event or notify is left
+  not_ready,               // asked for what has not happened yet
   different_host,          // the ticket was issued on another machine, or before a reboot
   access_mismatch,         // a read-only ticket where a writable mapping is asked for
   timed_out,               // the other side did not answer before the deadline
@@ -85,6 +88,27 @@ enum class Operation : std::uint16_t {
   restore_backing,
   register_host,
   unregister_host,
+  create_stream,
+  end_stream,
+  synchronize,
+  query_stream,
+  create_event,
+  end_event,
+  record_event,
+  wait_event,
+  query_event,
+  measure_events,
+  create_notify,
+  end_notify,
+  record_notify,
+  wait_notify,
+  reset_notify,
+  export_event,
+  import_event,
+  export_notify,
+  import_notify,
+  write_value,
+  wait_value,
   export_key,
   export_handle,
   admit,

@@ -45,6 +45,13 @@ DEVSHARE_API void fail_with_probability(acl::Entry call, double probability, std
 // Each call of `call` first sleeps so long.
 DEVSHARE_API void delay(acl::Entry call, std::uint32_t milliseconds);
 
+// The same two for what stands in a stream: the call itself succeeds, and its nth task from now on is not carried out
+// when its turn comes, and fails with `code`; or each first sleeps so long, which holds up its own stream only. A copy of
+// pageable memory is such a task too.
+//   host::fail_task(acl::Entry::aclrtMemcpyAsync, 1, acl::code::rt_drv_internal);
+DEVSHARE_API void fail_task(acl::Entry call, std::uint32_t nth, acl::aclError code);
+DEVSHARE_API void delay_task(acl::Entry call, std::uint32_t milliseconds);
+
 // Drops every fault and every delay, those of the environment included.
 DEVSHARE_API void clear();
 
@@ -98,6 +105,7 @@ struct Counters {
   // Live tokens of physical handles, and handles imported by token whose memory is there.
   std::uint64_t tokens_exported = 0;
   std::uint64_t handles_imported = 0;
+  std::uint64_t streams = 0;  // created and not destroyed
   bool operator==(const Counters&) const = default;
 };
 DEVSHARE_API Counters counters();
@@ -129,5 +137,11 @@ enum class ViewAccess : std::uint8_t { read, read_write };
 // becomes mapped by this, which costs page faults at first touch.
 DEVSHARE_API void* view_of(const void* device_address, std::size_t size, ViewAccess access,
                            detail::Cause* why = nullptr);
+
+// Runs a function in a stream (null: the default stream of the current context), in its turn, on a thread of the
+// runtime: code that plays a kernel. It may take its time and may wait for other streams, but not for its own, and should
+// not throw. 0, or the code of why it will not run, with the cause in `*why`.
+DEVSHARE_API acl::aclError launch(acl::aclrtStream stream, void (*function)(void* argument), void* argument,
+                                  detail::Cause* why = nullptr);
 
 }  // namespace devshare::host

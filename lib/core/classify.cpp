@@ -61,6 +61,15 @@ Errc kind_of(Reason reason) noexcept {
     case Reason::already_mapped: return Errc::invalid_argument;
     case Reason::mixed_memory: return Errc::mixed_memory;
     case Reason::no_access: return Errc::refused;
+    case Reason::unknown_stream:
+    case Reason::unknown_event:
+    case Reason::unknown_notify: return Errc::invalid_argument;
+    case Reason::other_device: return Errc::wrong_device;
+    case Reason::resource_limit: return Errc::resource_limit;
+    case Reason::earlier_task_failed: return Errc::refused;
+    case Reason::not_happened: return Errc::not_ready;
+    case Reason::shared_event: return Errc::invalid_argument;
+    case Reason::not_the_creator: return Errc::not_the_exporter;
   }
   return Errc::refused;
 }
@@ -88,6 +97,13 @@ Errc kind_of(Operation operation, acl::aclError code) noexcept {
     case acl::code::rt_no_device: return Errc::no_such_device;
     case acl::code::rt_invalid_handle:
       return operation == Operation::import_handle || operation == Operation::admit ? Errc::stale_token : Errc::refused;
+    case acl::code::rt_stream_context: return Errc::wrong_device;
+    case acl::code::rt_no_event_resource:
+    case acl::code::rt_no_stream_resource:
+    case acl::code::rt_no_notify_resource: return Errc::resource_limit;
+    case acl::code::rt_stream_sync_timeout:
+    case acl::code::rt_event_sync_timeout:
+    case acl::code::rt_wait_timeout: return Errc::timed_out;
     case acl::code::host_memory_already_registered: return Errc::already_registered;
     case acl::code::rt_drv_internal:
       return operation == Operation::export_key ? Errc::not_exportable : Errc::refused;

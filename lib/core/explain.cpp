@@ -112,6 +112,21 @@ constexpr Causes<3> refused_map{"the range holds memory of another device, or of
                                 "the size is not that of the memory (R36)"};
 constexpr Causes<3> refused_unmap{"work that is still queued uses the memory: synchronise its stream first (R5)",
                                   "the address was unmapped by somebody else", "the device was reset in between"};
+constexpr Causes<2> wrong_device{"a stream and an event, or an event and another's stream, belong to two devices",
+                                 "the stream was made on another device than the one that is current"};
+constexpr Causes<2> resource_limit{"streams, events or notifies are made and not ended",
+                                   "another library of the process, or another process, has them"};
+constexpr Causes<2> not_ready{"the event was never recorded", "the stream has not reached the event yet"};
+constexpr Causes<4> queue_stuck{"the work takes longer",
+                                "the stream waits for an event or a notify that nobody records",
+                                "the process that was to record has ended", "a function in the stream does not return"};
+constexpr Causes<3> not_done{"the task of the error's code failed on the device",
+                             "the memory that a copy used was taken away by its owner meanwhile",
+                             "an earlier task of this context failed, and its error sticks"};
+constexpr Causes<2> refused_event{"the event belongs to another device, or was ended",
+                                  "an event for other processes takes no query, reset or measurement (R49)"};
+constexpr Causes<3> not_creator{"the notify was imported: only the process that created it waits on it (R46)",
+                                "a forked child uses its parent's notify", "the notify was ended"};
 constexpr Causes<2> different_host{"the ticket came from another machine", "the machine was rebooted since"};
 constexpr Causes<1> access_mismatch{"the ticket grants reading only"};
 constexpr Causes<2> timed_out{"the exporting process is stopped, or too busy to answer",
@@ -239,6 +254,18 @@ constexpr CatalogueEntry entries[] = {
     {Errc::already_registered, none,
      {"the host memory is registered already", "", already_registered,
       "register a page once, and share that registration"}},
+    {Errc::wrong_device, none,
+     {"two devices are mixed", "", wrong_device, "use streams, events and notifies on the device that they were made on"}},
+    {Errc::resource_limit, none,
+     {"no stream, event or notify is left", "", resource_limit, "end those that are no longer used, or use one again"}},
+    {Errc::not_ready, none,
+     {"what was asked for has not happened yet", "", not_ready, "synchronise the stream or the event first"}},
+    {Errc::timed_out, synchronize,
+     {"the queued work did not end in time", "", queue_stuck, "wait longer, or see what the stream waits for"}},
+    {Errc::timed_out, wait_notify,
+     {"the notify was not recorded in time", "", queue_stuck, "see whether the recording process runs"}},
+    {Errc::not_the_exporter, wait_notify,
+     {"only who created a notify waits on it", "R46", not_creator, "wait where the notify was made, and record where it was imported"}},
     {Errc::different_host, none,
      {"the ticket was issued elsewhere", "", different_host, "share inside one machine, and ask for a new ticket"}},
     {Errc::access_mismatch, none,
@@ -269,6 +296,10 @@ constexpr CatalogueEntry entries[] = {
     {Errc::refused, bare_pid,
      {"the runtime knows no number for this process", "R14", refused_bare_pid,
       "give the container the device nodes and check that the driver is loaded"}},
+    {Errc::refused, synchronize,
+     {"a task in the stream failed", "R5", not_done,
+      "treat what the stream wrote as unfinished, and see the error's code and aclGetRecentErrMsg()"}},
+    {Errc::refused, query_event, {"the runtime refused the question", "R49", refused_event, "synchronise the event instead"}},
     {Errc::refused, disable_peer_access,
      {"the runtime refused to give peer access back", "", refused_disable, "give each grant back once, by its object"}},
 };

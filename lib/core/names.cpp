@@ -42,6 +42,9 @@ std::string_view name_of(Errc kind) noexcept {
     case Errc::no_backing: return "no_backing";
     case Errc::in_use: return "in_use";
     case Errc::already_registered: return "already_registered";
+    case Errc::wrong_device: return "wrong_device";
+    case Errc::resource_limit: return "resource_limit";
+    case Errc::not_ready: return "not_ready";
     case Errc::different_host: return "different_host";
     case Errc::access_mismatch: return "access_mismatch";
     case Errc::timed_out: return "timed_out";
@@ -79,6 +82,27 @@ std::string_view name_of(Operation operation) noexcept {
     case Operation::restore_backing: return "restore the memory of a mapping";
     case Operation::register_host: return "register host memory";
     case Operation::unregister_host: return "unregister host memory";
+    case Operation::create_stream: return "create a stream";
+    case Operation::end_stream: return "end a stream";
+    case Operation::synchronize: return "wait for queued work";
+    case Operation::query_stream: return "query a stream";
+    case Operation::create_event: return "create an event";
+    case Operation::end_event: return "end an event";
+    case Operation::record_event: return "record an event";
+    case Operation::wait_event: return "let a stream wait for an event";
+    case Operation::query_event: return "query an event";
+    case Operation::measure_events: return "measure the time between events";
+    case Operation::create_notify: return "create a notify";
+    case Operation::end_notify: return "end a notify";
+    case Operation::record_notify: return "record a notify";
+    case Operation::wait_notify: return "let a stream wait for a notify";
+    case Operation::reset_notify: return "reset notifies";
+    case Operation::export_event: return "export an event";
+    case Operation::import_event: return "import an event";
+    case Operation::export_notify: return "export a notify";
+    case Operation::import_notify: return "import a notify";
+    case Operation::write_value: return "write a value from a stream";
+    case Operation::wait_value: return "let a stream wait for a value";
     case Operation::export_key: return "export memory by key";
     case Operation::export_handle: return "export a physical handle";
     case Operation::admit: return "admit an importer";
@@ -180,6 +204,15 @@ std::string_view name_of(Error::Reason reason) noexcept {
     case Reason::already_mapped: return "already_mapped";
     case Reason::mixed_memory: return "mixed_memory";
     case Reason::no_access: return "no_access";
+    case Reason::unknown_stream: return "unknown_stream";
+    case Reason::unknown_event: return "unknown_event";
+    case Reason::unknown_notify: return "unknown_notify";
+    case Reason::other_device: return "other_device";
+    case Reason::resource_limit: return "resource_limit";
+    case Reason::earlier_task_failed: return "earlier_task_failed";
+    case Reason::not_happened: return "not_happened";
+    case Reason::shared_event: return "shared_event";
+    case Reason::not_the_creator: return "not_the_creator";
   }
   return "unknown";
 }

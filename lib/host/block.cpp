@@ -244,6 +244,12 @@ acl::aclError free_block(void* address) {
                                fmt::format("lies {} bytes inside the allocation at {:#x}: free that one",
                                            at - pinned.base(), pinned.base()));
     }
+    if (pinned.record()->queued.load(std::memory_order_acquire) != 0) {
+      return refuse(acl::code::rt_drv_internal, Reason::in_use,
+                    fmt::format("{} is used by a task that is still in a stream: synchronise the stream first, or free "
+                                "by aclrtFreeWithDevSync (R5)",
+                                address));
+    }
     if (!retire(*pinned.record())) {
       return not_an_allocation(address, Reason::not_device_memory, "is being freed by another thread");
     }
@@ -345,6 +351,11 @@ Removed remove_block(std::uintptr_t address, Origin origin) {
   }
   dismantle(*block);
   return Removed::yes;
+}
+
+bool in_use_by_streams(const void* address) {
+  const PinnedBlock pinned(address);
+  return pinned && pinned.record()->queued.load(std::memory_order_acquire) != 0;
 }
 
 void release_import(void* address) {

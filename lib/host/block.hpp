@@ -94,6 +94,9 @@ struct ImportedBytes {
 // Gives an import its address in the window. The caller has checked seals and size of the descriptor.
 acl::aclError adopt_import(ImportedBytes&& bytes, void** address);
 
+// Whether a task in a stream uses the block at `address`: then it must not end yet (R5).
+bool in_use_by_streams(const void* address);
+
 // Ends an import: waits for copies in flight, unmaps, closes, frees the address. Never fails for an address that
 // adopt_import gave and that was not released since.
 void release_import(void* address);

@@ -39,6 +39,7 @@ struct Block {
   // Its life: the live bit and the pins. A dying block takes no new pins; whoever ends it waits for the old ones.
   static constexpr std::uint64_t live_bit = std::uint64_t{1} << 63;
   std::atomic<std::uint64_t> life{0};
+  std::atomic<std::uint32_t> queued{0};  // tasks in streams that use it; each has a pin as well
 
   // Its bytes: cold (descriptor only), mapped (view). A mapped import has no descriptor. The count of users lets a
   // descriptor be closed under copies that are in a system call on it: one for being open, one for each such copy.

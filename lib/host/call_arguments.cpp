@@ -43,7 +43,7 @@ constexpr std::string_view token_parameter = "shareableHandle";
 // Arrays, of which how long they are stands behind: their values do not appear.
 bool takes_pids(acl::Entry call) noexcept {
   return call == acl::Entry::aclrtIpcMemSetImportPid || call == acl::Entry::aclrtMemSetPidToShareableHandle ||
-         call == acl::Entry::aclrtMemSetPidToShareableHandleV2;
+         call == acl::Entry::aclrtMemSetPidToShareableHandleV2 || call == acl::Entry::aclrtNotifySetImportPid;
 }
 
 }  // namespace
@@ -165,6 +165,23 @@ void ArgumentWriter::add(const char* text) {
 }
 
 void ArgumentWriter::add(char* key) { add(result_ == 0 ? static_cast<const char*>(key) : nullptr); }
+
+void ArgumentWriter::add(float* value) {
+  if (value == nullptr || result_ != 0) return add_null();
+  begin_value();
+  fmt::format_to(std::back_inserter(text_), "{}", *value);
+}
+
+// A name that anybody could open the event by.
+void ArgumentWriter::add(const acl::aclrtIpcEventHandle& handle) {
+  begin_value();
+  add_hash(handle.reserved, sizeof handle.reserved);
+}
+
+void ArgumentWriter::add(acl::aclrtIpcEventHandle* handle) {
+  if (handle == nullptr || result_ != 0) return add_null();
+  add(*handle);
+}
 
 void ArgumentWriter::add(const void* address) {
   begin_value();

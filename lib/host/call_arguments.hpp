@@ -31,6 +31,9 @@ class ArgumentWriter {
   void add(acl::aclrtMemAccessDesc* first);
   void add(acl::aclrtMemLocation* location);
   void add(acl::aclrtPtrAttributes* attributes);
+  void add(float* value);
+  void add(const acl::aclrtIpcEventHandle& handle);
+  void add(acl::aclrtIpcEventHandle* handle);
   void add(std::int32_t value) { add_number(value); }
   void add(std::uint32_t value) { add_number(value); }
   void add(std::uint64_t value);

@@ -38,6 +38,9 @@ class ContextNumber {
   std::uint64_t bits_ = 0;
 };
 
+// The current context of the calling thread, or a refusal with 107002 (R1).
+acl::aclError current_context(ContextNumber* out);
+
 // The contexts of a process. alive() may be asked by any thread at any time; the others need the device module's lock.
 class ContextTable {
  public:

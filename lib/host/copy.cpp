@@ -1,272 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclrtMemcpy and aclrtMemset: what they refuse, in the order of the facts, and then the bytes.
-//
-// The direction of a copy is read off the addresses, by the window's table; the caller's `kind` only has to be one that
-// exists. R42 is the exception: on memory imported from another device the direction must be said.
-#include "block_bytes.hpp"
 #include "calls.hpp"
-#include "codes.hpp"
+#include "copy_ends.hpp"
 #include "device.hpp"
 #include "failure.hpp"
-#include "physical.hpp"
-#include "pieces.hpp"
-#include "profile.hpp"
-#include "window.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
-
 namespace devshare::host {
-namespace {
 
 namespace kind = acl::memcpy_kind;
 namespace code = acl::code;
-
-std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
-// One end of a copy: a range of a block, which is pinned while the copy runs, or of host memory. A range of a
-// reservation may go on through the pieces behind the first; all are pinned before a byte moves.
-struct End {
-  PinnedBlock block;  // empty: host memory
-  const void* address = nullptr;
-  std::uint64_t offset = 0;
-  std::vector<PinnedBlock> behind;
-
-  bool in_block() const { return static_cast<bool>(block); }
-  bool on_device() const { return in_block() && !block.in_host_memory(); }
-  Block& record() const { return *block.record(); }
-  bool mapped() const { return in_block() && block.origin() == Origin::mapped; }
-  bool on_other_device() const { return on_device() && block.device() != block.local_device(); }
-  // Imported by key from another device: what R42 speaks of.
-  bool from_afar() const { return on_other_device() && block.origin() == Origin::imported; }
-};
-
-acl::aclError out_of_bounds(const PinnedBlock& block, std::uint64_t offset, std::uint64_t count) {
-  const std::uint64_t left = offset < block.size() ? block.size() - offset : 0;
-  return refuse(code::rt_drv_internal, {.reason = Reason::out_of_bounds, .needed = count, .available = left},
-                fmt::format("{} bytes from offset {} leave the block at {:#x}, which has {} bytes", count, offset,
-                            block.base(), block.size()));
-}
-
-acl::aclError check_accessible(const PinnedBlock& block) {
-  if (block.accessible()) return 0;
-  return refuse(code::rt_drv_internal, Reason::no_access,
-                fmt::format("the memory at {:#x} was mapped without access: aclrtMemSetAccess gives it", block.base()));
-}
-
-// Finds out what `address` is and that the whole range is in it.
-acl::aclError resolve(const void* address, std::uint64_t count, End* out) {
-  out->address = address;
-  const std::uintptr_t at = number_of(address);
-  if (!in_window(at, count)) return 0;
-  PinnedBlock block(address);
-  if (!block) {
-    return refuse(code::rt_drv_internal, Reason::not_device_memory,
-                  fmt::format("{} is a device address, and nothing of this process is there: freed, closed, or a "
-                              "pointer of another process (R62)",
-                              address));
-  }
-  if (block.origin() == Origin::registered) {
-    return refuse(code::rt_drv_internal, Reason::not_device_memory,
-                  fmt::format("{} is the device's address of registered host memory: kernels use it, a copy takes the "
-                              "host's own address",
-                              address));
-  }
-  const std::uint64_t offset = at - block.base();
-  const bool leaves = offset > block.size() || count > block.size() - offset;
-  if (leaves && !pin_pieces_behind(block, offset, count, &out->behind)) return out_of_bounds(block, offset, count);
-  if (block.exporter_gone()) {
-    return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device()},
-                  "the exporter of this memory closed its key, freed it, or ended (R20)");
-  }
-  if (const acl::aclError refused = check_accessible(block)) return refused;
-  for (const PinnedBlock& piece : out->behind) {
-    if (const acl::aclError refused = check_accessible(piece)) return refused;
-  }
-  out->block = std::move(block);
-  out->offset = offset;
-  return 0;
-}
-
-acl::aclError check_peer_access(std::int32_t from, std::int32_t to) {
-  if (peer_access_effective(from, to)) return 0;
-  return refuse(code::rt_drv_internal, {.reason = Reason::peer_access_missing, .device = from, .peer_device = to},
-                fmt::format("devices {} and {} have no access to each other: aclrtDeviceEnablePeerAccess on both (R45)",
-                            from, to));
-}
-
-acl::aclError check_writable(const End& to) {
-  // Memory allocated read-only is so for kernels; the process that made it must be able to fill it.
-  if (!to.in_block() || to.block.origin() == Origin::allocated || !to.block.read_only()) return 0;
-  return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
-}
-
-acl::aclError refuse_afar(std::string_view what) {
-  return refuse(code::rt_feature_not_support, Reason::cross_device_copy,
-                fmt::format("memory imported from another device: {} (R42). Kernels may use it, and so may a copy to "
-                            "or from a third device; DEVSHARE_HOST_CROSS_DEVICE_COPY=allow does what some cards do",
-                            what));
-}
-
-// What is said of memory by handle. The documents leave a copy between two devices of a process to the asynchronous
-// call; the driver has no synchronous copy inside one device for imported memory.
-acl::aclError check_mapped(const End& to, const End& from) {
-  if ((!to.mapped() && !from.mapped()) || profile().cross_device_copy_allowed) return 0;
-  if (to.block.local_device() != from.block.local_device()) {
-    return refuse(code::rt_feature_not_support,
-                  {.reason = Reason::cross_device_copy,
-                   .device = from.block.local_device(),
-                   .peer_device = to.block.local_device()},
-                  "mapped memory is copied to another device by aclrtMemcpyAsync only. "
-                  "DEVSHARE_HOST_CROSS_DEVICE_COPY=allow does what some cards do");
-  }
-  const auto imported = [](const End& end) {
-    return end.mapped() && end.block.memory()->origin != HandleOrigin::allocated;
-  };
-  if (profile().product == Product::p950 || (!imported(to) && !imported(from))) return 0;
-  return refuse(code::rt_feature_not_support, Reason::cross_device_copy,
-                "no synchronous copy inside a device for memory that was imported by handle: copy by way of the host. "
-                "DEVSHARE_HOST_CROSS_DEVICE_COPY=allow permits it");
-}
-
-// R42, and the peer access that any use of memory on another device needs.
-acl::aclError check_devices(const End& to, const End& from, acl::aclrtMemcpyKind asked) {
-  if ((to.from_afar() || from.from_afar()) && !profile().cross_device_copy_allowed) {
-    if (asked == kind::automatic) return refuse_afar("its copies must say their direction");
-    if (!to.on_device() || !from.on_device()) return refuse_afar("no copies between it and the host");
-    if (to.block.local_device() == from.block.local_device()) {
-      return refuse_afar("no synchronous copy inside the device it was opened on");
-    }
-  }
-  for (const End* end : {&to, &from}) {
-    if (!end->on_other_device()) continue;
-    if (const acl::aclError refused = check_peer_access(end->block.local_device(), end->block.device())) return refused;
-  }
-  if (!to.on_device() || !from.on_device()) return 0;
-  if (const acl::aclError refused = check_mapped(to, from)) return refused;
-  return check_peer_access(from.block.local_device(), to.block.local_device());
-}
-
-acl::aclError report(int error, std::uint64_t count) {
-  if (error == 0) [[likely]]
-    return 0;
-  if (error == EFAULT) {
-    return refuse(
-        code_of_errno(error), {.reason = Reason::bad_argument, .system_errno = error},
-        fmt::format("the host range of {} bytes is not mapped, or not for this use; a part may be copied", count));
-  }
-  if (error == ENOSPC || error == ENOMEM) {
-    return refuse(code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = error, .needed = count},
-                  "the machine has no memory left behind this device memory");
-  }
-  return refuse(code_of_errno(error), {.reason = Reason::none, .system_errno = error},
-                fmt::format("the bytes of the block cannot be reached: {}", std::generic_category().message(error)));
-}
-
-// A part of an end that lies in one block, or in host memory.
-struct Part {
-  Block* block = nullptr;  // null: host memory
-  std::uint64_t offset = 0;
-  std::byte* host = nullptr;
-  std::uint64_t size = 0;
-};
-
-// The `count` bytes of an end as parts, from the first to the last. `host` is where they are if that is no block.
-std::vector<Part> parts_of(const End& end, void* host, std::uint64_t count) {
-  if (!end.in_block()) return {{.host = static_cast<std::byte*>(host), .size = count}};
-  std::vector<Part> parts;
-  parts.reserve(1 + end.behind.size());
-  std::uint64_t offset = end.offset;
-  const auto add = [&](const PinnedBlock& block) {
-    const std::uint64_t size = std::min(block.size() - offset, count);
-    parts.push_back({.block = block.record(), .offset = offset, .size = size});
-    count -= size;
-    offset = 0;
-  };
-  add(end.block);
-  for (const PinnedBlock& piece : end.behind) add(piece);
-  return parts;
-}
-
-int move_part(const Part& to, const Part& from, std::uint64_t count) {
-  if (to.block != nullptr && from.block != nullptr) {
-    // One memory may be mapped at two addresses: then both ranges are in one block, and may overlap there.
-    Block& source = from.block->memory != nullptr && from.block->memory == to.block->memory ? *to.block : *from.block;
-    return move_block(*to.block, to.offset, source, from.offset, count);
-  }
-  if (to.block != nullptr) return write_block(*to.block, to.offset, from.host, count);
-  return read_block(*from.block, from.offset, to.host, count);
-}
-
-// Takes `count` bytes off the front of a row of parts, or off its back; what is taken is one part.
-Part take(std::vector<Part>& parts, std::uint64_t count, bool off_the_back) {
-  Part& edge = parts.back();  // a row to be taken from the front is kept turned round
-  Part taken = edge;
-  edge.size -= count;
-  if (off_the_back) {
-    taken.offset += edge.size;
-    taken.host = taken.block == nullptr ? taken.host + edge.size : nullptr;
-  } else if (edge.block != nullptr) {
-    edge.offset += count;
-  } else {
-    edge.host += count;
-  }
-  taken.size = count;
-  if (edge.size == 0) parts.pop_back();
-  return taken;
-}
-
-// Piece by piece; from the last to the first where the destination lies behind the source, so that overlapping ranges
-// of a reservation keep their bytes.
-acl::aclError move_pieces(const End& to, void* destination, const End& from, std::uint64_t count) {
-  std::vector<Part> targets = parts_of(to, destination, count);
-  std::vector<Part> sources = parts_of(from, const_cast<void*>(from.address), count);
-  const bool backwards = number_of(to.address) > number_of(from.address);
-  if (!backwards) {
-    std::reverse(targets.begin(), targets.end());
-    std::reverse(sources.begin(), sources.end());
-  }
-  while (!targets.empty()) {
-    const std::uint64_t step = std::min(targets.back().size, sources.back().size);
-    const Part target = take(targets, step, backwards);
-    if (const int error = move_part(target, take(sources, step, backwards), step)) return report(error, count);
-  }
-  return 0;
-}
-
-acl::aclError move_bytes(const End& to, void* destination, const End& from, std::uint64_t count) {
-  const bool one_part_each = to.behind.empty() && from.behind.empty();
-  const bool same_memory = to.mapped() && from.mapped() && to.block.memory() == from.block.memory();
-  if (!one_part_each || same_memory) return move_pieces(to, destination, from, count);
-  if (to.in_block() && from.in_block()) {
-    return report(move_block(to.record(), to.offset, from.record(), from.offset, count), count);
-  }
-  if (to.in_block()) return report(write_block(to.record(), to.offset, from.address, count), count);
-  if (from.in_block()) return report(read_block(from.record(), from.offset, destination, count), count);
-  std::memmove(destination, from.address, count);
-  return 0;
-}
-
-acl::aclError fill_bytes(const End& to, void* host, unsigned char byte, std::uint64_t count) {
-  if (!to.in_block()) {
-    std::memset(host, byte, count);
-    return 0;
-  }
-  if (to.behind.empty()) return report(fill_block(to.record(), to.offset, byte, count), count);
-  for (const Part& part : parts_of(to, nullptr, count)) {
-    if (const int error = fill_block(*part.block, part.offset, byte, part.size)) return report(error, count);
-  }
-  return 0;
-}
-
-}  // namespace
 
 acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src, std::size_t count,
                                  aclrtMemcpyKind kind) {
@@ -286,12 +30,12 @@ acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
   if (dst == src) return 0;
-  End to;
-  End from;
-  if (const aclError refused = resolve(dst, count, &to)) return refused;
-  if (const aclError refused = resolve(src, count, &from)) return refused;
+  CopyEnd to;
+  CopyEnd from;
+  if (const aclError refused = resolve_end(dst, count, &to)) return refused;
+  if (const aclError refused = resolve_end(src, count, &from)) return refused;
   if (const aclError refused = check_writable(to)) return refused;
-  if (const aclError refused = check_devices(to, from, kind)) return refused;
+  if (const aclError refused = check_devices(to, from, kind, CopyWay::blocking)) return refused;
   return move_bytes(to, dst, from, count);
 }
 
@@ -304,13 +48,9 @@ acl::aclError calls::aclrtMemset(void* devPtr, std::size_t maxCount, std::int32_
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
   if (count == 0) return 0;
-  End to;
-  if (const aclError refused = resolve(devPtr, count, &to)) return refused;
-  if (const aclError refused = check_writable(to)) return refused;
-  // R42 names copies only: setting memory of another device is done by its owner.
-  if (to.on_other_device()) {
-    if (const aclError refused = check_peer_access(to.block.local_device(), to.block.device())) return refused;
-  }
+  CopyEnd to;
+  if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
+  if (const aclError refused = check_fill(to)) return refused;
   return fill_bytes(to, devPtr, static_cast<unsigned char>(value), count);
 }
 

@@ -8,6 +8,7 @@
 #include "fork.hpp"
 #include "per_process.hpp"
 #include "profile.hpp"
+#include "streams.hpp"
 
 #include <fmt/format.h>
 
@@ -51,11 +52,15 @@ acl::aclError refuse_full() {
 
 }  // namespace
 
+acl::aclError current_context(ContextNumber* out) {
+  *out = current_context();
+  if (*out) return acl::code::success;
+  return refuse_without_context("this thread has no current device: call aclrtSetDevice or aclrtSetCurrentContext");
+}
+
 acl::aclError current_device(DeviceNumber* out) {
-  const ContextNumber context = current_context();
-  if (!context) {
-    return refuse_without_context("this thread has no current device: call aclrtSetDevice or aclrtSetCurrentContext");
-  }
+  ContextNumber context;
+  if (const acl::aclError refused = current_context(&context)) return refused;
   *out = context.device();
   return acl::code::success;
 }
@@ -140,8 +145,15 @@ static aclError reset(std::int32_t deviceId, bool force) {
   DeviceNumber device;
   if (const aclError refused = find_device(deviceId, &device)) return refused;
   State& all = state.get();
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   OpenDevice& opened = all.devices[static_cast<std::size_t>(device.user)];
+  // Tearing down waits for what is in the streams, without the lock: their tasks may make calls.
+  for (ContextNumber waited; (force || opened.count == 1) && opened.primary != waited;) {
+    waited = opened.primary;
+    lock.unlock();
+    streams_end_with(waited);
+    lock.lock();
+  }
   if (opened.count == 0) {
     return refuse(code::rt_context_release, Cause{.reason = Reason::bad_argument, .device = device.user},
                   fmt::format("device {} is not set in this process: one reset answers one set (R3)", device.user));
@@ -184,12 +196,13 @@ aclError aclrtCreateContext(aclrtContext* context, std::int32_t deviceId) {
 aclError aclrtDestroyContext(aclrtContext context) {
   if (context == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "context is null");
   State& all = state.get();
-  const std::lock_guard lock(all.mutex);
   const ContextNumber number(context);
   if (!all.contexts.alive(number)) return refuse_without_context("no such context: destroyed, or never created");
   if (number.primary()) {
     return refuse_without_context("a device's own context goes with aclrtResetDevice, not by aclrtDestroyContext");
   }
+  streams_end_with(number);
+  const std::lock_guard lock(all.mutex);
   all.contexts.end(number);
   return code::success;
 }

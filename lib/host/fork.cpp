@@ -24,7 +24,7 @@ constexpr Module modules[] = {
     DEVSHARE_HOST_FORK_ROW(registrations), DEVSHARE_HOST_FORK_ROW(blocks),        DEVSHARE_HOST_FORK_ROW(exports),
     DEVSHARE_HOST_FORK_ROW(imports),       DEVSHARE_HOST_FORK_ROW(token_imports), DEVSHARE_HOST_FORK_ROW(client),
     DEVSHARE_HOST_FORK_ROW(server),        DEVSHARE_HOST_FORK_ROW(handles),       DEVSHARE_HOST_FORK_ROW(ledger),
-    DEVSHARE_HOST_FORK_ROW(instrument),    DEVSHARE_HOST_FORK_ROW(failure),
+    DEVSHARE_HOST_FORK_ROW(streams),       DEVSHARE_HOST_FORK_ROW(instrument),    DEVSHARE_HOST_FORK_ROW(failure),
 #undef DEVSHARE_HOST_FORK_ROW
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fork does to the host runtime. Each module that has a lock or a descriptor offers three functions; fork.cpp
 // calls them in one fixed order: lifecycle, devices and contexts, reservations, registrations, blocks, exports, imports
-// of keys and of tokens, connections, handles, ledger, journal, error texts (prepare), the reverse in the parent, and
-// the same order in the child.
+// of keys and of tokens, connections, handles, ledger, streams, journal, error texts (prepare), the reverse in the
+// parent, and the same order in the child.
 #pragma once
 
 namespace devshare::host {
@@ -26,6 +26,7 @@ DEVSHARE_HOST_FORK_MODULE(client);
 DEVSHARE_HOST_FORK_MODULE(server);
 DEVSHARE_HOST_FORK_MODULE(handles);
 DEVSHARE_HOST_FORK_MODULE(ledger);
+DEVSHARE_HOST_FORK_MODULE(streams);
 DEVSHARE_HOST_FORK_MODULE(instrument);
 DEVSHARE_HOST_FORK_MODULE(failure);
 #undef DEVSHARE_HOST_FORK_MODULE

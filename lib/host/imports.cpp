@@ -15,6 +15,7 @@
 #include "per_process.hpp"
 #include "profile.hpp"
 #include "reading.hpp"
+#include "streams.hpp"
 
 #include <fmt/format.h>
 
@@ -204,6 +205,17 @@ acl::aclError import_anew(const KeyName& name, const DeviceNumber& local, std::u
   return code::success;
 }
 
+// R5: whether the next close of a key would take memory from under a task.
+bool import_in_use(const KeyName& name) {
+  State* all = state.existing();
+  if (all == nullptr) return false;
+  const std::scoped_lock lock(all->mutex);
+  const auto found = all->entries.find(name);
+  if (found == all->entries.end() || found->second.opened.empty()) return false;
+  const Opened& newest = found->second.opened.back();
+  return newest.references == 1 && in_use_by_streams(newest.address);
+}
+
 // Takes one reference off the newest import of a key. False when the key is not imported.
 bool close_import(const KeyName& name) {
   State* all = state.existing();
@@ -266,6 +278,7 @@ aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, std::uint64_t fl
   }
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
+  if (const aclError refused = refuse_after_failed_task(device.physical)) return refused;
   const Product product = profile().product;
   const std::optional<KeyName> name = decode_key(key, key_form(product));
   if (!name) {
@@ -285,6 +298,10 @@ aclError aclrtIpcMemClose(const char* key) {
   if (!name) {
     return refuse(code::rt_drv_internal, Reason::unknown_key,
                   fmt::format("these bytes are no key of {}", product_name(product)));
+  }
+  if (import_in_use(*name)) {
+    return refuse(code::rt_drv_internal, Reason::in_use,
+                  "a task that is still in a stream uses the imported memory: synchronise the stream first (R5)");
   }
   // A process that did both closes twice: its import first, its export then.
   if (close_import(*name) || close_own_key(*name)) return code::success;

@@ -25,15 +25,20 @@ namespace {
 struct Instrument {
   std::mutex mutex;
   Faults asked;     // through devshare/instrument.hpp
-  Faults switched;  // by the profile in force, of which the next three are
+  Faults switched;  // by the profile in force, of which the switches are
+  Faults tasks_asked;
+  Faults tasks_switched;
   std::vector<FaultSwitch> fault_switches;
   std::vector<DelaySwitch> delay_switches;
+  std::vector<FaultSwitch> task_fault_switches;
+  std::vector<DelaySwitch> task_delay_switches;
   std::string journal_switch;
   Journal journal;
   bool configured = false;
 
   void settle() {  // under the mutex, after every change
     instrument_is_armed.store(!configured || asked.any() || switched.any() || journal.on(), std::memory_order_relaxed);
+    task_instrument_is_armed.store(tasks_asked.any() || tasks_switched.any(), std::memory_order_relaxed);
   }
 };
 
@@ -48,6 +53,25 @@ std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+Faults::Verdict next_of(Faults& switched, Faults& asked, acl::Entry entry) {
+  Faults::Verdict verdict = switched.next(entry);
+  const Faults::Verdict other = asked.next(entry);
+  verdict.sleep_ms = std::max(verdict.sleep_ms, other.sleep_ms);
+  if (other.code != 0) verdict.code = other.code;
+  return verdict;
+}
+
+// Only what has changed: another capacity must not arm a fault again that has struck.
+void take_over(const std::vector<FaultSwitch>& faults, const std::vector<DelaySwitch>& delays,
+               std::vector<FaultSwitch>* kept_faults, std::vector<DelaySwitch>* kept_delays, Faults* armed) {
+  if (faults == *kept_faults && delays == *kept_delays) return;
+  *kept_faults = faults;
+  *kept_delays = delays;
+  armed->clear();
+  for (const FaultSwitch& fault : faults) armed->fail_nth(fault.call, fault.nth, fault.code);
+  for (const DelaySwitch& delay : delays) armed->delay(delay.call, delay.milliseconds);
+}
+
 }  // namespace
 
 acl::aclError instrument_before(acl::Entry entry) {
@@ -56,10 +80,7 @@ acl::aclError instrument_before(acl::Entry entry) {
   {
     Instrument& all = instrument();
     const std::lock_guard lock(all.mutex);
-    verdict = all.switched.next(entry);
-    const Faults::Verdict other = all.asked.next(entry);
-    verdict.sleep_ms = std::max(verdict.sleep_ms, other.sleep_ms);
-    if (other.code != 0) verdict.code = other.code;
+    verdict = next_of(all.switched, all.asked, entry);
     all.settle();
   }
   if (verdict.sleep_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(verdict.sleep_ms));
@@ -67,6 +88,14 @@ acl::aclError instrument_before(acl::Entry entry) {
   return refuse(
       verdict.code, Reason::injected,
       fmt::format("a fault that was asked for: {} returns {} and does nothing", entry_name(entry), verdict.code));
+}
+
+TaskVerdict instrument_task(acl::Entry call) {
+  Instrument& all = instrument();
+  const std::lock_guard lock(all.mutex);
+  const Faults::Verdict verdict = next_of(all.tasks_switched, all.tasks_asked, call);
+  all.settle();
+  return {verdict.sleep_ms, verdict.code};
 }
 
 void instrument_after(acl::Entry entry, acl::aclError result, std::string_view arguments, std::uint64_t started_ns) {
@@ -88,14 +117,9 @@ std::string instrument_configure(const Profile& profile) {
   Instrument& all = instrument();
   const std::lock_guard lock(all.mutex);
   all.configured = true;
-  // Only what has changed: another capacity must not arm a fault again that has struck.
-  if (profile.faults != all.fault_switches || profile.delays != all.delay_switches) {
-    all.fault_switches = profile.faults;
-    all.delay_switches = profile.delays;
-    all.switched.clear();
-    for (const FaultSwitch& fault : profile.faults) all.switched.fail_nth(fault.call, fault.nth, fault.code);
-    for (const DelaySwitch& delay : profile.delays) all.switched.delay(delay.call, delay.milliseconds);
-  }
+  take_over(profile.faults, profile.delays, &all.fault_switches, &all.delay_switches, &all.switched);
+  take_over(profile.task_faults, profile.task_delays, &all.task_fault_switches, &all.task_delay_switches,
+            &all.tasks_switched);
   std::string error;
   if (profile.journal != all.journal_switch) {
     all.journal_switch = profile.journal;
@@ -141,12 +165,30 @@ void delay(acl::Entry call, std::uint32_t milliseconds) {
   all.settle();
 }
 
+void fail_task(acl::Entry call, std::uint32_t nth, acl::aclError code) {
+  if (code == 0 || call >= acl::Entry::none) return;
+  Instrument& all = instrument();
+  const std::lock_guard lock(all.mutex);
+  all.tasks_asked.fail_nth(call, nth, code);
+  all.settle();
+}
+
+void delay_task(acl::Entry call, std::uint32_t milliseconds) {
+  if (call >= acl::Entry::none) return;
+  Instrument& all = instrument();
+  const std::lock_guard lock(all.mutex);
+  all.tasks_asked.delay(call, milliseconds);
+  all.settle();
+}
+
 void clear() {
   (void)profile();  // so that a fault of the environment is not armed after it was dropped
   Instrument& all = instrument();
   const std::lock_guard lock(all.mutex);
   all.asked.clear();
   all.switched.clear();
+  all.tasks_asked.clear();
+  all.tasks_switched.clear();
   all.settle();
 }
 

@@ -24,6 +24,16 @@ inline bool instrument_armed() noexcept { return instrument_is_armed.load(std::m
 // refusal, Reason::injected), or 0.
 acl::aclError instrument_before(acl::Entry entry);
 
+// The same for what stands in a stream, when its turn comes.
+inline std::atomic<bool> task_instrument_is_armed{false};
+inline bool task_instrument_armed() noexcept { return task_instrument_is_armed.load(std::memory_order_relaxed); }
+
+struct TaskVerdict {
+  std::uint32_t sleep_ms = 0;  // first
+  acl::aclError code = 0;      // then this, in place of the task; 0: the task
+};
+TaskVerdict instrument_task(acl::Entry call);
+
 // Writes the journal line. `arguments` is a JSON object, e.g. {"size":4096}. `started_ns` is CLOCK_MONOTONIC.
 void instrument_after(acl::Entry entry, acl::aclError result, std::string_view arguments, std::uint64_t started_ns);
 

@@ -18,6 +18,7 @@
 #include "profile.hpp"
 #include "registration.hpp"
 #include "reservation.hpp"
+#include "streams.hpp"
 #include "token_imports.hpp"
 #include "unique_fd.hpp"
 
@@ -133,10 +134,12 @@ acl::aclError start_again(const char* config_path, State& all) {
 }
 
 void stop(State& all) {
+  streams_close();
   close_gate();
   end_session();
   all.references = 0;
   all.config.reset();
+  streams_shut_down();
   imports_shut_down();
   token_imports_shut_down();
   exports_shut_down();

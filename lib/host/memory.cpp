@@ -5,6 +5,7 @@
 #include "device.hpp"
 #include "failure.hpp"
 #include "profile.hpp"
+#include "streams.hpp"
 
 #include <fmt/format.h>
 
@@ -102,7 +103,10 @@ acl::aclError calls::aclrtMalloc(void** devPtr, std::size_t size, aclrtMemMalloc
 
 acl::aclError calls::aclrtFree(void* devPtr) { return free_on_current(devPtr); }
 
-// There is nothing asynchronous on a device yet that it would have to wait for.
-acl::aclError calls::aclrtFreeWithDevSync(void* devPtr) { return free_on_current(devPtr); }
+acl::aclError calls::aclrtFreeWithDevSync(void* devPtr) {
+  DeviceNumber device;
+  if (devPtr != nullptr && current_device(&device) == code::success) wait_for_streams_of(device.physical);
+  return free_on_current(devPtr);
+}
 
 }  // namespace devshare::host

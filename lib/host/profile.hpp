@@ -61,6 +61,8 @@ struct Profile {
   std::string journal;  // path of the JSON lines; "" = none
   std::vector<FaultSwitch> faults;
   std::vector<DelaySwitch> delays;
+  std::vector<FaultSwitch> task_faults;  // of what stands in streams
+  std::vector<DelaySwitch> task_delays;
 
   bool operator==(const Profile&) const = default;
 

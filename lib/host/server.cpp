@@ -2,11 +2,11 @@
 #include "server.hpp"
 
 #include "channel.hpp"
+#include "signals_blocked.hpp"
 
 #include <devshare/acl/codes.hpp>
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -48,22 +48,6 @@ int send_reply(int socket, const Reply& reply, int descriptor) noexcept {
 void turn_away(int socket, Reason reason, std::uint64_t available) noexcept {
   static_cast<void>(send_reply(socket, refusal(Op::hello, 0, reason, available), -1));
 }
-
-// Threads inherit their creator's mask: with everything blocked no signal of the program's is ever handled here.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

@@ -208,7 +208,7 @@ bool set_journal(Profile& profile, std::string_view text) {
 }
 
 // "aclrtMalloc:2:207001,aclrtFree:1:507899"
-bool set_fault(Profile& profile, std::string_view text) {
+bool parse_faults(std::string_view text, std::vector<FaultSwitch>* out) {
   if (text.empty()) return false;
   while (!text.empty()) {
     std::string_view item = take(&text, ',');
@@ -216,23 +216,28 @@ bool set_fault(Profile& profile, std::string_view text) {
     fault.call = entry_by_name(take(&item, ':'));
     if (fault.call == acl::Entry::none || !parse(take(&item, ':'), &fault.nth)) return false;
     if (!parse(item, &fault.code) || fault.code == 0) return false;
-    profile.faults.push_back(fault);
+    out->push_back(fault);
   }
   return true;
 }
 
 // "aclrtMemcpy:20,aclrtFree:5"
-bool set_delay(Profile& profile, std::string_view text) {
+bool parse_delays(std::string_view text, std::vector<DelaySwitch>* out) {
   if (text.empty()) return false;
   while (!text.empty()) {
     std::string_view item = take(&text, ',');
     DelaySwitch delay;
     delay.call = entry_by_name(take(&item, ':'));
     if (delay.call == acl::Entry::none || !parse(item, &delay.milliseconds)) return false;
-    profile.delays.push_back(delay);
+    out->push_back(delay);
   }
   return true;
 }
+
+bool set_fault(Profile& profile, std::string_view text) { return parse_faults(text, &profile.faults); }
+bool set_delay(Profile& profile, std::string_view text) { return parse_delays(text, &profile.delays); }
+bool set_task_fault(Profile& profile, std::string_view text) { return parse_faults(text, &profile.task_faults); }
+bool set_task_delay(Profile& profile, std::string_view text) { return parse_delays(text, &profile.task_delays); }
 
 // Applied from top to bottom: a row may rely on those above it (the matrix on the device count).
 constexpr Switch table[] = {
@@ -261,6 +266,8 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_JOURNAL", set_journal, "a path"},
     {"DEVSHARE_HOST_FAULT", set_fault, "call:nth:code, joined by ',', as aclrtMalloc:2:207001"},
     {"DEVSHARE_HOST_DELAY", set_delay, "call:milliseconds, joined by ',', as aclrtMemcpy:20"},
+    {"DEVSHARE_HOST_TASK_FAULT", set_task_fault, "call:nth:code, joined by ',', as aclrtMemcpyAsync:2:507899"},
+    {"DEVSHARE_HOST_TASK_DELAY", set_task_delay, "call:milliseconds, joined by ',', as aclrtMemcpyAsync:20"},
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "physical.hpp"
 #include "profile.hpp"
 #include "reading.hpp"
+#include "streams.hpp"
 #include "token_calls.hpp"
 #include "token_exports.hpp"
 
@@ -206,6 +207,7 @@ aclError aclrtMemImportFromShareableHandle(std::uint64_t shareableHandle, std::i
   if (const aclError refused = current_device(&current)) return refused;
   Wanted wanted;
   if (const aclError refused = find_device(deviceId, &wanted.device)) return refused;  // R33
+  if (const aclError refused = refuse_after_failed_task(wanted.device.physical)) return refused;
   wanted.name = decode_token(shareableHandle);
   return import_token(wanted, handle);
 }
@@ -220,6 +222,7 @@ aclError aclrtMemImportFromShareableHandleV2(void* shareableHandle, aclrtMemShar
   Wanted wanted;
   if (const aclError refused = kind_of_share(shareType, &wanted.kind)) return refused;
   if (const aclError refused = current_device(&wanted.device)) return refused;
+  if (const aclError refused = refuse_after_failed_task(wanted.device.physical)) return refused;
   if (const aclError refused = read_token(shareableHandle, wanted.kind, &wanted.name)) return refused;
   return import_token(wanted, handle);
 }

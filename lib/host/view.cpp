@@ -11,6 +11,7 @@
 #include "pieces.hpp"
 #include "registration.hpp"
 #include "reservation.hpp"
+#include "streams.hpp"
 #include "token_exports.hpp"
 #include "token_imports.hpp"
 
@@ -58,7 +59,8 @@ Counters counters() {
           .mappings = ranges.mappings,
           .registrations = registrations_held(),
           .tokens_exported = tokens_exported(),
-          .handles_imported = handles_imported()};
+          .handles_imported = handles_imported(),
+          .streams = streams_held()};
 }
 
 std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }

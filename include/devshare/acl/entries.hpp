@@ -70,6 +70,41 @@
   X(aclrtMemExportToShareableHandleV2, aclError,   (aclrtDrvMemHandle handle, std::uint64_t flags, aclrtMemSharedHandleType shareType, void* shareableHandle), optional, "8.5.0") \
   X(aclrtMemSetPidToShareableHandleV2, aclError,   (void* shareableHandle, aclrtMemSharedHandleType shareType, std::int32_t* pid, std::size_t pidNum), optional, "8.5.0") \
   X(aclrtMemImportFromShareableHandleV2, aclError, (void* shareableHandle, aclrtMemSharedHandleType shareType, std::uint64_t flags, aclrtDrvMemHandle* handle), optional, "8.5.0") \
+  X(aclrtCreateStream,                aclError,    (aclrtStream* stream),                                  optional, "8.0")     \
+  X(aclrtCreateStreamWithConfig,      aclError,    (aclrtStream* stream, std::uint32_t priority, std::uint32_t flag), optional, "8.0") \
+  X(aclrtDestroyStream,               aclError,    (aclrtStream stream),                                   optional, "8.0")     \
+  X(aclrtDestroyStreamForce,          aclError,    (aclrtStream stream),                                   optional, "8.0")     \
+  X(aclrtStreamQuery,                 aclError,    (aclrtStream stream, aclrtStreamStatus* status),        optional, "8.0")     \
+  X(aclrtSynchronizeStream,           aclError,    (aclrtStream stream),                                   optional, "8.0")     \
+  X(aclrtSynchronizeStreamWithTimeout, aclError,   (aclrtStream stream, std::int32_t timeout),             optional, "8.0")     \
+  X(aclrtSynchronizeDevice,           aclError,    (),                                                     optional, "8.0")     \
+  X(aclrtMemcpyAsync,                 aclError,    (void* dst, std::size_t destMax, const void* src, std::size_t count, aclrtMemcpyKind kind, aclrtStream stream), optional, "8.0") \
+  X(aclrtMemsetAsync,                 aclError,    (void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count, aclrtStream stream), optional, "8.0") \
+  X(aclrtCreateEvent,                 aclError,    (aclrtEvent* event),                                    optional, "8.0")     \
+  X(aclrtCreateEventWithFlag,         aclError,    (aclrtEvent* event, std::uint32_t flag),                optional, "8.0")     \
+  X(aclrtCreateEventExWithFlag,       aclError,    (aclrtEvent* event, std::uint32_t flag),                optional, "8.0")     \
+  X(aclrtDestroyEvent,                aclError,    (aclrtEvent event),                                     optional, "8.0")     \
+  X(aclrtRecordEvent,                 aclError,    (aclrtEvent event, aclrtStream stream),                 optional, "8.0")     \
+  X(aclrtResetEvent,                  aclError,    (aclrtEvent event, aclrtStream stream),                 optional, "8.0")     \
+  X(aclrtQueryEventStatus,            aclError,    (aclrtEvent event, aclrtEventRecordedStatus* status),   optional, "8.0")     \
+  X(aclrtStreamWaitEvent,             aclError,    (aclrtStream stream, aclrtEvent event),                 optional, "8.0")     \
+  X(aclrtSynchronizeEvent,            aclError,    (aclrtEvent event),                                     optional, "8.0")     \
+  X(aclrtSynchronizeEventWithTimeout, aclError,    (aclrtEvent event, std::int32_t timeout),               optional, "8.0")     \
+  X(aclrtEventElapsedTime,            aclError,    (float* ms, aclrtEvent startEvent, aclrtEvent endEvent), optional, "8.0")    \
+  X(aclrtIpcGetEventHandle,           aclError,    (aclrtEvent event, aclrtIpcEventHandle* handle),        optional, "8.5.0")   \
+  X(aclrtIpcOpenEventHandle,          aclError,    (aclrtIpcEventHandle handle, aclrtEvent* event),        optional, "8.5.0")   \
+  X(aclrtCreateNotify,                aclError,    (aclrtNotify* notify, std::uint64_t flag),              optional, "8.2.RC1") \
+  X(aclrtDestroyNotify,               aclError,    (aclrtNotify notify),                                   optional, "8.2.RC1") \
+  X(aclrtRecordNotify,                aclError,    (aclrtNotify notify, aclrtStream stream),               optional, "8.2.RC1") \
+  X(aclrtWaitAndResetNotify,          aclError,    (aclrtNotify notify, aclrtStream stream, std::uint32_t timeout), optional, "8.2.RC1") \
+  X(aclrtGetNotifyId,                 aclError,    (aclrtNotify notify, std::uint32_t* notifyId),          optional, "8.2.RC1") \
+  X(aclrtNotifyBatchReset,            aclError,    (aclrtNotify* notifies, std::size_t num),               optional, "8.5.0")   \
+  X(aclrtNotifyGetExportKey,          aclError,    (aclrtNotify notify, char* key, std::size_t len, std::uint64_t flags), optional, "8.2.RC1") \
+  X(aclrtNotifySetImportPid,          aclError,    (aclrtNotify notify, std::int32_t* pid, std::size_t num), optional, "8.2.RC1") \
+  X(aclrtNotifySetImportPidInterServer, aclError,  (aclrtNotify notify, aclrtServerPid* serverPids, std::size_t num), optional, "8.5.0") \
+  X(aclrtNotifyImportByKey,           aclError,    (aclrtNotify* notify, const char* key, std::uint64_t flags), optional, "8.2.RC1") \
+  X(aclrtValueWrite,                  aclError,    (void* devAddr, std::uint64_t value, std::uint32_t flag, aclrtStream stream), optional, "8.5.0") \
+  X(aclrtValueWait,                   aclError,    (void* devAddr, std::uint64_t value, std::uint32_t flag, aclrtStream stream), optional, "8.5.0") \
   X(aclrtMemP2PMap,                   aclError,    (void* devPtr, std::size_t size, std::int32_t dstDevId, std::uint64_t flags), optional, "9.0.0") \
   X(aclrtHostRegister,                aclError,    (void* ptr, std::uint64_t size, aclrtHostRegisterType type, void** devPtr), optional, "8.0") \
   X(aclrtHostRegisterV2,              aclError,    (void* ptr, std::uint64_t size, std::uint32_t flag),    optional, "8.5.0")   \

@@ -14,12 +14,16 @@ namespace devshare::acl {
 using aclError = int;
 
 using aclrtContext = void*;
-using aclrtStream = void*;
+using aclrtStream = void*;  // null: the default stream of the current context
+using aclrtEvent = void*;
+using aclrtNotify = void*;
 
 using aclrtMemMallocPolicy = int;   // values in malloc_policy
 using aclrtMemcpyKind = int;        // values in memcpy_kind
 using aclrtMemAttr = int;           // values in mem_attr
 using aclrtIpcMemAttrType = int;    // values in ipc_attr
+using aclrtStreamStatus = int;      // values in stream_status
+using aclrtEventRecordedStatus = int;  // values in event_status
 
 // One server of a super-pod and the processes of it that may import: the argument of
 // aclrtIpcMemImportPidInterServer.
@@ -98,5 +102,65 @@ inline constexpr aclrtMemAttr p2p_normal = 15;
 inline constexpr aclrtMemAttr p2p_huge = 16;
 inline constexpr aclrtMemAttr p2p_huge_1g = 17;
 }  // namespace mem_attr
+
+namespace stream_flag {
+inline constexpr std::uint32_t fast_launch = 0x1;
+inline constexpr std::uint32_t fast_sync = 0x2;
+inline constexpr std::uint32_t persistent = 0x4;
+inline constexpr std::uint32_t huge = 0x8;
+inline constexpr std::uint32_t cpu_schedule = 0x10;
+inline constexpr std::uint32_t device_use_only = 0x20;
+}  // namespace stream_flag
+
+inline constexpr std::uint32_t lowest_stream_priority = 7;  // 0 is the highest
+
+namespace stream_status {
+inline constexpr aclrtStreamStatus complete = 0;
+inline constexpr aclrtStreamStatus not_ready = 1;
+}  // namespace stream_status
+
+namespace event_flag {
+inline constexpr std::uint32_t sync = 0x1;
+inline constexpr std::uint32_t capture_stream_progress = 0x2;
+inline constexpr std::uint32_t time_line = 0x8;
+inline constexpr std::uint32_t device_use_only = 0x10;
+inline constexpr std::uint32_t external = 0x20;
+inline constexpr std::uint32_t ipc = 0x40;  // for other processes, and with no other flag (R49)
+}  // namespace event_flag
+
+namespace event_status {
+inline constexpr aclrtEventRecordedStatus not_ready = 0;
+inline constexpr aclrtEventRecordedStatus complete = 1;
+}  // namespace event_status
+
+// What names an event in another process: opaque bytes.
+inline constexpr std::size_t ipc_event_handle_size = 64;
+struct aclrtIpcEventHandle {
+  char reserved[ipc_event_handle_size];
+};
+
+namespace notify_flag {
+inline constexpr std::uint64_t plain = 0;
+inline constexpr std::uint64_t device_use_only = 1;
+}  // namespace notify_flag
+
+// Not the numbers that memory has (R47).
+namespace notify_export {
+inline constexpr std::uint64_t listed = 0;
+inline constexpr std::uint64_t disable_pid_validation = 2;
+}  // namespace notify_export
+
+namespace notify_import {
+inline constexpr std::uint64_t plain = 0;
+inline constexpr std::uint64_t enable_peer_access = 2;
+}  // namespace notify_import
+
+// When aclrtValueWait lets its stream go on.
+namespace value_wait {
+inline constexpr std::uint32_t at_least = 0;    // the signed difference of memory and value is not negative
+inline constexpr std::uint32_t equal = 1;
+inline constexpr std::uint32_t common_bits = 2;  // a bit of the value is set in memory
+inline constexpr std::uint32_t nor = 3;          // a bit is set in neither
+}  // namespace value_wait
 
 }  // namespace devshare::acl

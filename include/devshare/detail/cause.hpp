@@ -59,9 +59,18 @@ enum class Reason : std::uint16_t {
   already_mapped,         // something is mapped there, or registered
   mixed_memory,           // R29: the reservation holds memory of another device or of another origin
   no_access,              // mapped without access, and aclrtMemSetAccess has not been called
+  unknown_stream,         // no live stream of this process
+  unknown_event,          // no live event of this process
+  unknown_notify,         // no live notify of this process
+  other_device,           // a stream, event or notify of another device than it is used on: device, peer_device = its own
+  resource_limit,         // as many streams, events or notifies as there may be: available
+  earlier_task_failed,    // a task in a stream of the device failed, and no synchronise has reported it yet
+  not_happened,           // an event that has not been recorded, or not completed
+  shared_event,           // R49: what an event for other processes does not do
+  not_the_creator,        // R46: only the process that created a notify waits on it
 };
 
-inline constexpr Reason last_reason = Reason::no_access;
+inline constexpr Reason last_reason = Reason::not_the_creator;
 
 // 40 bytes, plain. Fields that a reason does not use are zero.
 struct Cause {

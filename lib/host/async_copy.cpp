@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// aclrtMemcpyAsync and aclrtMemsetAsync: everything is looked at when they are called, the bytes move in the stream's
+// turn. Memory that a task uses is pinned until then.
+//
+// Host memory that is not page-locked (neither of aclrtMallocHost nor registered) makes the call wait for its turn and
+// its end, as documented: such memory may be gone as soon as the caller goes on.
+#include "block_record.hpp"
+#include "calls.hpp"
+#include "copy_ends.hpp"
+#include "host_memory.hpp"
+#include "registration.hpp"
+#include "stream_state.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+namespace devshare::host {
+namespace {
+
+namespace code = acl::code;
+namespace kind = acl::memcpy_kind;
+
+// An end whose memory must not be freed while the task waits: a free says so instead of waiting for it (R5).
+class QueuedEnd {
+ public:
+  explicit QueuedEnd(CopyEnd&& end) : end_(std::move(end)) {
+    for_each([](Block& block) { block.queued.fetch_add(1, std::memory_order_acq_rel); });
+  }
+  ~QueuedEnd() {
+    for_each([](Block& block) { block.queued.fetch_sub(1, std::memory_order_acq_rel); });
+  }
+  QueuedEnd(const QueuedEnd&) = delete;
+  QueuedEnd& operator=(const QueuedEnd&) = delete;
+
+  const CopyEnd& operator*() const { return end_; }
+
+  // What can have changed since the call.
+  acl::aclError check_still_there() const {
+    if (!end_.in_block() || !end_.block.exporter_gone()) return code::success;
+    return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = end_.block.device()},
+                  "the exporter of this memory closed its key, freed it, or ended, while the task waited (R20)");
+  }
+
+ private:
+  template <class Visit>
+  void for_each(Visit visit) {
+    if (!end_.in_block()) return;
+    visit(end_.record());
+    for (const PinnedBlock& piece : end_.behind) visit(*piece.record());
+  }
+
+  CopyEnd end_;
+};
+
+class CopyTask final : public Task {
+ public:
+  CopyTask(void* destination, CopyEnd&& to, CopyEnd&& from, std::uint64_t count)
+      : Task(acl::Entry::aclrtMemcpyAsync, Kind::work),
+        destination_(destination),
+        to_(std::move(to)),
+        from_(std::move(from)),
+        count_(count) {}
+
+  acl::aclError run() override {
+    if (const acl::aclError refused = to_.check_still_there()) return refused;
+    if (const acl::aclError refused = from_.check_still_there()) return refused;
+    return move_bytes(*to_, destination_, *from_, count_);
+  }
+
+ private:
+  void* destination_;
+  QueuedEnd to_;
+  QueuedEnd from_;
+  std::uint64_t count_;
+};
+
+class FillTask final : public Task {
+ public:
+  FillTask(void* destination, CopyEnd&& to, unsigned char byte, std::uint64_t count)
+      : Task(acl::Entry::aclrtMemsetAsync, Kind::work),
+        destination_(destination),
+        to_(std::move(to)),
+        byte_(byte),
+        count_(count) {}
+
+  acl::aclError run() override {
+    if (const acl::aclError refused = to_.check_still_there()) return refused;
+    return fill_bytes(*to_, destination_, byte_, count_);
+  }
+
+ private:
+  void* destination_;
+  QueuedEnd to_;
+  unsigned char byte_;
+  std::uint64_t count_;
+};
+
+// Whether the memory stays where it is until somebody says otherwise.
+bool page_locked(const CopyEnd& end, std::uint64_t count) {
+  if (end.in_block()) return true;
+  const auto at = reinterpret_cast<std::uintptr_t>(end.address);
+  if (const auto block = host_block_with(end.address)) {
+    return count <= block->size - (at - reinterpret_cast<std::uintptr_t>(block->base));
+  }
+  return is_registered(end.address) && is_registered(reinterpret_cast<const void*>(at + count - 1));
+}
+
+acl::aclError put(const StreamPlace& place, std::unique_ptr<Task> task, bool waits) {
+  return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
+}
+
+}  // namespace
+
+acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void* src, std::size_t count,
+                                      aclrtMemcpyKind kind, aclrtStream stream) {
+  if (count == 0) return code::success;
+  if (dst == nullptr || src == nullptr) {
+    return refuse(code::invalid_param, Reason::bad_argument, dst == nullptr ? "dst is null" : "src is null");
+  }
+  if (kind < kind::host_to_host || kind > kind::inter_device_to_device) {
+    return refuse(code::invalid_param, Reason::bad_argument,
+                  fmt::format("{} is no kind of aclrtMemcpyAsync: 0 to 7 are", kind));
+  }
+  if (count > destMax) {
+    return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = destMax},
+                  fmt::format("count {} is more than destMax {}", count, destMax));
+  }
+  StreamPlace place;
+  if (const aclError refused = place_of(stream, &place)) return refused;
+  CopyEnd to;
+  CopyEnd from;
+  if (const aclError refused = resolve_end(dst, count, &to)) return refused;
+  if (const aclError refused = resolve_end(src, count, &from)) return refused;
+  if (!to.on_device() && !from.on_device()) {
+    return refuse(code::rt_feature_not_support, Reason::unsupported,
+                  "no asynchronous copy from host memory to host memory: use memcpy, or aclrtMemcpy");
+  }
+  if (const aclError refused = check_writable(to)) return refused;
+  if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
+  const bool waits = !page_locked(to, count) || !page_locked(from, count);
+  return put(place, std::make_unique<CopyTask>(dst, std::move(to), std::move(from), count), waits);
+}
+
+acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
+                                      aclrtStream stream) {
+  if (devPtr == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "devPtr is null");
+  if (count > maxCount) {
+    return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = maxCount},
+                  fmt::format("count {} is more than maxCount {}", count, maxCount));
+  }
+  StreamPlace place;
+  if (const aclError refused = place_of(stream, &place)) return refused;
+  if (count == 0) return code::success;
+  CopyEnd to;
+  if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
+  if (const aclError refused = check_fill(to)) return refused;
+  const bool waits = !page_locked(to, count);
+  return put(place, std::make_unique<FillTask>(devPtr, std::move(to), static_cast<unsigned char>(value), count), waits);
+}
+
+}  // namespace devshare::host

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the program in streams: host::launch of devshare/instrument.hpp.
+#include "failure.hpp"
+#include "lifecycle.hpp"
+#include "stream_state.hpp"
+
+#include <devshare/instrument.hpp>
+
+#include <memory>
+
+namespace devshare::host {
+namespace {
+
+class FunctionTask final : public Task {
+ public:
+  FunctionTask(void (*function)(void*), void* argument) noexcept
+      : Task(acl::Entry::none, Kind::user_function), function_(function), argument_(argument) {}
+
+  acl::aclError run() override {
+    function_(argument_);
+    return 0;
+  }
+
+ private:
+  void (*function_)(void*);
+  void* argument_;
+};
+
+acl::aclError enter(acl::aclrtStream stream, void (*function)(void*), void* argument) {
+  if (in_forked_child()) {
+    return refuse(acl::code::rt_context_null, Reason::forked, "the runtime belongs to the parent process (R4)");
+  }
+  const CallGate gate;
+  if (!initialised()) return refuse(acl::code::uninitialize, Reason::not_initialised, "aclInit has not been called");
+  if (function == nullptr) return refuse(acl::code::invalid_param, Reason::bad_argument, "function is null");
+  StreamPlace place;
+  if (const acl::aclError refused = place_of(stream, &place)) return refused;
+  return enqueue(place, std::make_unique<FunctionTask>(function, argument));
+}
+
+}  // namespace
+
+acl::aclError launch(acl::aclrtStream stream, void (*function)(void*), void* argument, detail::Cause* why) {
+  call_begins();
+  const acl::aclError code = enter(stream, function, argument);
+  if (code != 0 && why != nullptr) *why = last_cause();
+  return code;
+}
+
+}  // namespace devshare::host
