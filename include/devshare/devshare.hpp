@@ -24,4 +24,6 @@
 #include <devshare/reservation.hpp>
 #include <devshare/result.hpp>
 #include <devshare/runtime.hpp>
+#include <devshare/stream.hpp>
+#include <devshare/stream_copy.hpp>
 #include <devshare/ticket.hpp>

@@ -30,7 +30,7 @@ PUBLIC_FLOOR = {
     "host.hpp": 2, "mechanism.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
     "detail/owned.hpp": 2, "detail/runtime_layout.hpp": 2, "detail/runtime_record.hpp": 2,
     "copy.hpp": 3, "host_registration.hpp": 3, "mapping.hpp": 3, "memory.hpp": 3, "peer.hpp": 3, "physical.hpp": 3,
-    "rehouse.hpp": 3, "reservation.hpp": 3,
+    "rehouse.hpp": 3, "reservation.hpp": 3, "stream.hpp": 3, "stream_copy.hpp": 3,
     "choose.hpp": 4, "exported.hpp": 4, "imported.hpp": 4, "imported_handle.hpp": 4, "ticket.hpp": 4,
     "devshare.hpp": 9,
 }

@@ -30,7 +30,7 @@ template <class... T>
 struct List {};
 
 // Each owns something of the runtime.
-using Owners = List<DeviceMemory, PeerAccess, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
+using Owners = List<DeviceMemory, PeerAccess, Stream, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
                     SharedMemoryKey<UnownedMemory>, SharedMemoryKey<EngineBlock>, Refused<DeviceMemory>,
                     Refused<SharedMemoryKey<>>, Result<DeviceMemory>, Result<SharedMemoryKey<>, Refused<DeviceMemory>>,
                     Result<DeviceMemory, Refused<SharedMemoryKey<>>>>;
@@ -38,8 +38,8 @@ using Owners = List<DeviceMemory, PeerAccess, ImportedMapping, ImportedConstMapp
 // Each only says something.
 using Values =
     List<Error, Detail, Device, DeviceId, MemoryInfo, BarePid, Runtime, Version, Parked, Slice, Placement,
-         DevicePtr<std::byte>, DeviceSpan<std::byte>, DeviceSpan<const float>, UnownedMemory, KeyTicket, TicketBytes,
-         ExporterIdentity, ReceivedTicket, Diagnostic, DiagnosticHandler, Result<void>, Result<Device>>;
+         DevicePtr<std::byte>, DeviceSpan<std::byte>, DeviceSpan<const float>, UnownedMemory, StreamRef, StreamOptions,
+         KeyTicket, TicketBytes, ExporterIdentity, ReceivedTicket, Diagnostic, DiagnosticHandler, Result<void>, Result<Device>>;
 
 template <class T>
 concept Owner = std::is_nothrow_destructible_v<T> && std::is_nothrow_move_constructible_v<T> &&

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of the runtime on a device, with all that belongs around it.
+#pragma once
+
+#include <devshare/detail/runtime_record.hpp>
+#include <devshare/result.hpp>
+
+namespace devshare::detail {
+
+// `entry` is a member of the table: call_on<&acl::Table::aclrtSynchronizeStream>(session, device, operation, stream).
+template <auto entry, class... Arguments>
+Result<void> call_on(const Session& session, std::int32_t device, Operation operation,
+                     Arguments... arguments) noexcept {
+  if (!session.alive()) return unusable(session, operation);
+  const RuntimeRecord& record = *session.record;
+  if (record.table.*entry == nullptr) return lacking(operation, entry_of<entry>);
+  const CurrentDevice current(record, device);
+  acl::aclError code = current.code();
+  if (code == 0) code = (record.table.*entry)(arguments...);
+  if (code == 0) return {};
+  return refusal(record, operation, entry_of<entry>, code, {.device = device});
+}
+
+}  // namespace devshare::detail
