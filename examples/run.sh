@@ -17,6 +17,15 @@ build "$directory"
 
 python3 examples/wrong_order/page.py --commands "$directory/compile_commands.json" --page "$directory/wrong_order.md"
 
+lend_and_borrow=$directory/examples/lend_and_borrow
+sh examples/lend_and_borrow/run.sh "$lend_and_borrow/lend" "$lend_and_borrow/borrow" "$file"
+
+weights=$directory/examples/weights
+sh examples/weights/run.sh "$weights/owner" "$weights/worker"
+
+event_loop=$directory/examples/event_loop
+sh examples/event_loop/run.sh "$event_loop/lender" "$event_loop/borrower"
+
 two_processes=$directory/examples/two_processes
 sh examples/two_processes/run.sh "$two_processes/exporter" "$two_processes/importer" "$file"
 

@@ -4,16 +4,21 @@
 #pragma once
 
 #include <devshare/address.hpp>
+#include <devshare/allow.hpp>
+#include <devshare/borrow.hpp>
 #include <devshare/choose.hpp>
 #include <devshare/copy.hpp>
+#include <devshare/deadline.hpp>
 #include <devshare/device.hpp>
 #include <devshare/diagnostic.hpp>
+#include <devshare/endpoint.hpp>
 #include <devshare/error.hpp>
 #include <devshare/explain.hpp>
 #include <devshare/exported.hpp>
 #include <devshare/host_registration.hpp>
 #include <devshare/imported.hpp>
 #include <devshare/imported_handle.hpp>
+#include <devshare/lend.hpp>
 #include <devshare/mapping.hpp>
 #include <devshare/mechanism.hpp>
 #include <devshare/memory.hpp>

@@ -57,6 +57,14 @@ enum class Errc : std::uint16_t {
   access_mismatch,         // a read-only ticket where a writable mapping is asked for
   timed_out,               // the other side did not answer before the deadline
   bad_switch,              // a variable of the host runtime is none, or has a value that cannot be understood
+  no_lender,               // nobody serves the endpoint
+  endpoint_in_use,         // another lender serves the endpoint, or something else lies there
+  not_permitted,           // the lender's policy does not allow this borrower, or the borrower's this lender
+  no_such_offer,           // the lender offers nothing by this name, or not any more
+  already_offered,         // the lender has an offer of this name
+  still_imported,          // others still hold leases: needed = how many
+  revoked,                 // the lender has taken the memory back
+  bad_message,             // the other side sent what no devshare sends
   refused,                 // the runtime said no and did not say why: see the causes by operation
 };
 
@@ -120,6 +128,16 @@ enum class Operation : std::uint16_t {
   close_import,
   close_export,
   choose,
+  open_lender,
+  offer,
+  serve,
+  publish,
+  close_offer,
+  revoke_offer,
+  borrow,
+  use_lease,
+  wait_for_newer,
+  return_lease,
   view,
 };
 

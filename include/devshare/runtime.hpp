@@ -20,10 +20,12 @@ struct Version {
   friend constexpr bool operator==(const Version&, const Version&) noexcept = default;
 };
 
-// Memory that could not be closed and is kept rather than freed under somebody's hands (R22).
+// Memory that could not be closed and is kept rather than freed under somebody's hands (R22). What borrowers of a lender
+// still hold is freed when they have gone.
 struct Parked {
   std::size_t objects = 0;
   std::size_t bytes = 0;
+  std::size_t holders = 0;
 };
 
 // A handle to the one runtime of the process: copy it freely, use it from any thread.
@@ -76,7 +78,7 @@ class Runtime {
   // place to share them; "driver" with the vendor's.
   DEVSHARE_API std::string_view device_state_scope() const noexcept;
 
-  // Memory that was kept because its key could not be closed.
+  // Memory that was kept because its key could not be closed, or because borrowers still hold it.
   DEVSHARE_API Parked parked() const noexcept;
 
   // Ends what open() began: devices are reset, and the runtime finalized where devshare was the one to initialise it.

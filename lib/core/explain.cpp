@@ -131,6 +131,28 @@ constexpr Causes<2> different_host{"the ticket came from another machine", "the 
 constexpr Causes<1> access_mismatch{"the ticket grants reading only"};
 constexpr Causes<2> timed_out{"the exporting process is stopped, or too busy to answer",
                               "another runtime is at the other end of the socket"};
+constexpr Causes<3> no_lender{"the lender is not there yet, or has ended",
+                              "the two sides name different endpoints, or different files by one relative path",
+                              "an abstract name, and the two are in different network namespaces"};
+constexpr Causes<3> endpoint_in_use{"another process lends there already",
+                                    "the path names something that is no socket, which is never removed",
+                                    "another program listens there, or holds the lock file beside the socket"};
+constexpr Causes<3> not_permitted{"the two processes belong to different users, and only the same user may by default",
+                                  "the lender's list or its callback does not have this borrower",
+                                  "the socket's permissions, or a sandbox, forbid to connect"};
+constexpr Causes<3> no_such_offer{"the name is misspelt", "the lender has not offered it yet: wait with a later deadline",
+                                  "the offer was withdrawn"};
+constexpr Causes<1> already_offered{"an offer lives under this name"};
+constexpr Causes<2> still_imported{"a borrower has not returned its lease yet: Lent::holders() names it",
+                                   "a borrower is stopped, or does not look whether its lease is wanted back"};
+constexpr Causes<2> revoked{"the lender revoked the offer, and its patience has run out",
+                            "the lender withdrew the offer before this borrower had imported"};
+constexpr Causes<3> bad_message{"another program is at the other end of the socket",
+                                "the two processes were built with different versions of devshare",
+                                "something between the two cut or joined messages"};
+constexpr Causes<2> nobody_answered{"the lender is stopped, or nobody calls its dispatch()",
+                                    "the lender is busy, or the deadline is short"};
+constexpr Causes<2> nothing_newer{"the lender has published nothing since", "the lender is stopped"};
 constexpr Causes<4> bad_switch{"a DEVSHARE_HOST_ variable has a value outside of what docs/host-runtime.md lists",
                                "a DEVSHARE_HOST_ variable is misspelt: a name that is no switch is refused, too",
                                "host::set() set such a value, over the environment",
@@ -275,6 +297,30 @@ constexpr CatalogueEntry entries[] = {
     {Errc::bad_switch, none,
      {"a variable that configures the host runtime cannot be understood", "", bad_switch,
       "correct the variable or unset it: the error's note names it, its value and what is allowed"}},
+    {Errc::timed_out, borrow,
+     {"the lender did not answer in time", "", nobody_answered,
+      "see whether the lending process runs and dispatches or serves, then try again"}},
+    {Errc::timed_out, wait_for_newer,
+     {"nothing newer was published in time", "", nothing_newer, "go on with what is there, or wait longer"}},
+    {Errc::exporter_gone, borrow,
+     {"the lender ended while it was asked", "", exporter_gone, "borrow again once it is back"}},
+    {Errc::no_lender, none, {"nobody lends at this endpoint", "", no_lender, "start the lender first, or wait with a later deadline"}},
+    {Errc::endpoint_in_use, none,
+     {"the endpoint is taken", "", endpoint_in_use, "lend elsewhere, or end what is there"}},
+    {Errc::not_permitted, none,
+     {"one side does not allow the other", "", not_permitted, "give the lender, or the borrower, another Allow"}},
+    {Errc::no_such_offer, none, {"the lender has no such offer", "", no_such_offer, "borrow by the name of a live offer"}},
+    {Errc::already_offered, none,
+     {"the name is taken in this lender", "", already_offered, "close the other offer, or take another name"}},
+    {Errc::still_imported, none,
+     {"others still hold the memory", "R20", still_imported,
+      "the offer is withdrawn and came back: close it again later, or revoke it"}},
+    {Errc::revoked, none,
+     {"the lender has taken the memory back", "", revoked, "return the lease and borrow again"}},
+    {Errc::bad_message, none,
+     {"the other side sent what is no message of lending", "", bad_message, "see what is at the other end of the endpoint"}},
+    {Errc::version_mismatch, borrow,
+     {"the lender is of another version", "", version, "use the same version of devshare on both sides"}},
     {Errc::refused, none, {"the runtime refused", "", refused_any, "read aclGetRecentErrMsg() and the device log"}},
     {Errc::refused, import_key,
      {"the runtime refused the import", "R13 to R19, R25", refused_import,

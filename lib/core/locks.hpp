@@ -10,7 +10,7 @@
 
 namespace devshare::detail {
 
-enum class Lock { runtime, imports, handles, identity, diagnostics, parked, notes, count };
+enum class Lock { runtime, imports, handles, lending, identity, diagnostics, parked, notes, count };
 
 // Immortal. The first call installs the fork handlers.
 std::mutex& mutex_of(Lock lock) noexcept;

@@ -49,6 +49,14 @@ std::string_view name_of(Errc kind) noexcept {
     case Errc::access_mismatch: return "access_mismatch";
     case Errc::timed_out: return "timed_out";
     case Errc::bad_switch: return "bad_switch";
+    case Errc::no_lender: return "no_lender";
+    case Errc::endpoint_in_use: return "endpoint_in_use";
+    case Errc::not_permitted: return "not_permitted";
+    case Errc::no_such_offer: return "no_such_offer";
+    case Errc::already_offered: return "already_offered";
+    case Errc::still_imported: return "still_imported";
+    case Errc::revoked: return "revoked";
+    case Errc::bad_message: return "bad_message";
     case Errc::refused: return "refused";
   }
   return "unknown";
@@ -114,6 +122,16 @@ std::string_view name_of(Operation operation) noexcept {
     case Operation::close_import: return "close an import";
     case Operation::close_export: return "close an export";
     case Operation::choose: return "choose a mechanism";
+    case Operation::open_lender: return "open a lender";
+    case Operation::offer: return "offer memory";
+    case Operation::serve: return "serve borrowers";
+    case Operation::publish: return "publish newer data";
+    case Operation::close_offer: return "close an offer";
+    case Operation::revoke_offer: return "revoke an offer";
+    case Operation::borrow: return "borrow memory";
+    case Operation::use_lease: return "use a lease";
+    case Operation::wait_for_newer: return "wait for newer data";
+    case Operation::return_lease: return "return a lease";
     case Operation::view: return "view device memory";
   }
   return "unknown";

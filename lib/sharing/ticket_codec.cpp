@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ticket_codec.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
+#include "../core/octets.hpp"
 
 namespace devshare {
 namespace detail {
 namespace {
 
-// Little-endian, whatever the machine: the byte order mark then reads 0x0102 for us and 0x0201 for a writer that got
-// it wrong.
+// The byte order mark reads 0x0102 for us and 0x0201 for a writer that got it wrong.
 constexpr std::uint32_t ticket_magic = 0x54737644;  // "DvsT"
 constexpr std::uint16_t byte_order_mark = 0x0102;
 constexpr std::uint16_t swapped_byte_order_mark = 0x0201;
@@ -19,74 +16,10 @@ constexpr std::uint8_t flag_unrestricted = 1;
 constexpr std::size_t reserved_size = 16;
 constexpr std::size_t checksum_size = 8;
 
-class Writer {
- public:
-  explicit Writer(TicketBytes& bytes) noexcept : at_(bytes.storage.data()) {}
-
-  template <class T>
-  void number(T value) noexcept {
-    if constexpr (std::endian::native == std::endian::little) {
-      std::memcpy(at_, &value, sizeof(T));
-      at_ += sizeof(T);
-    } else {
-      auto bits = static_cast<std::uint64_t>(value);
-      for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8) *at_++ = static_cast<std::byte>(bits & 0xff);
-    }
-  }
-  template <std::size_t N>
-  void array(const std::array<std::byte, N>& bytes) noexcept {
-    at_ = std::copy(bytes.begin(), bytes.end(), at_);
-  }
-  void zeros(std::size_t count) noexcept { at_ = std::fill_n(at_, count, std::byte{0}); }
-
- private:
-  std::byte* at_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) noexcept : at_(bytes.data()), end_(at_ + bytes.size()) {}
-
-  template <class T>
-  T number() noexcept {
-    if constexpr (std::endian::native == std::endian::little) {
-      T value;
-      std::memcpy(&value, at_, sizeof(T));
-      at_ += sizeof(T);
-      return value;
-    }
-    std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) bits |= std::to_integer<std::uint64_t>(*at_++) << (8 * i);
-    return static_cast<T>(bits);
-  }
-  template <std::size_t N>
-  void array(std::array<std::byte, N>& bytes) noexcept {
-    std::copy_n(at_, N, bytes.begin());
-    at_ += N;
-  }
-  std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
-  bool zeros(std::size_t count) noexcept {
-    const bool all = std::all_of(at_, at_ + count, [](std::byte b) { return b == std::byte{0}; });
-    at_ += count;
-    return all;
-  }
-
- private:
-  const std::byte* at_;
-  const std::byte* end_;
-};
-
-// Of whole words, since both ends compute it for every ticket. Each step is a bijection of the state, so no change
-// inside one word goes unseen, and the shift lets the upper bits reach the lower ones, so that two changes do not cancel.
-// Against damage, not against malice: a forged ticket still needs a key that the exporter knows.
+// Computed for every ticket, at both ends.
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
   static_assert((ticket_size - checksum_size) % sizeof(std::uint64_t) == 0);
-  std::uint64_t sum = 0xcbf29ce484222325;
-  for (Reader in(bytes); in.left() != 0;) {
-    sum = (sum ^ in.number<std::uint64_t>()) * 0x9e3779b97f4a7c15;
-    sum ^= sum >> 32;
-  }
-  return sum;
+  return checksum_of_words(bytes);
 }
 
 bool known(Mechanism mechanism) noexcept { return mechanism >= Mechanism::by_key && mechanism <= Mechanism::fabric; }
@@ -117,7 +50,7 @@ Error malformed(std::size_t needed, std::size_t got) noexcept {
 
 TicketBytes encode_ticket(const TicketFields& fields) noexcept {
   TicketBytes bytes{};
-  Writer out(bytes);
+  Writer out(bytes.storage.data());
   out.number(ticket_magic);
   out.number(byte_order_mark);
   out.number(ticket_version);
@@ -131,13 +64,13 @@ TicketBytes encode_ticket(const TicketFields& fields) noexcept {
   out.number(fields.block_size);
   out.number(fields.slice_offset);
   out.number(fields.slice_size);
-  out.array(fields.nonce);
-  out.array(fields.exporter.boot_id);
+  out.bytes(fields.nonce);
+  out.bytes(fields.exporter.boot_id);
   out.number(fields.exporter.pid_namespace);
   out.number(fields.exporter.pid);
   out.zeros(4);
   out.number(fields.exporter.start_time);
-  out.array(fields.payload);
+  out.bytes(fields.payload);
   out.zeros(reserved_size);
   out.number(checksum({bytes.storage.data(), ticket_size - checksum_size}));
   return bytes;
@@ -166,13 +99,13 @@ Result<TicketFields> decode_ticket(std::span<const std::byte> bytes) noexcept {
   fields.block_size = in.number<std::uint64_t>();
   fields.slice_offset = in.number<std::uint64_t>();
   fields.slice_size = in.number<std::uint64_t>();
-  in.array(fields.nonce);
-  in.array(fields.exporter.boot_id);
+  in.bytes(fields.nonce);
+  in.bytes(fields.exporter.boot_id);
   fields.exporter.pid_namespace = in.number<std::uint64_t>();
   fields.exporter.pid = in.number<std::int32_t>();
   unused_zero = in.zeros(4) && unused_zero;
   fields.exporter.start_time = in.number<std::uint64_t>();
-  in.array(fields.payload);
+  in.bytes(fields.payload);
   unused_zero = in.zeros(reserved_size) && unused_zero;
   const bool sum_right = in.number<std::uint64_t>() == checksum(bytes.first(ticket_size - checksum_size));
   if (!length_right || !sum_right || !unused_zero || (flags & ~flag_unrestricted) != 0 || !known(fields.mechanism) ||

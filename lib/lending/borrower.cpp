@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Borrowing: connect, ask, import.
+#include "borrower_core.hpp"
+
+#include "../core/runtime_state.hpp"
+#include "remote_error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace devshare {
+namespace detail {
+namespace {
+
+constexpr std::size_t most_requests = 32;  // of one thread at a time: the lender waits for nobody who does not read
+
+// Connections that have ended while their lender took nothing: what was returned must be told. Guarded by
+// Lock::lending; immortal.
+std::vector<BorrowerCore*>& leftovers() noexcept {
+  static auto* const all = new std::vector<BorrowerCore*>;
+  return *all;
+}
+
+void end_core(BorrowerCore& core) noexcept {
+  forget_core(core);
+  delete &core;
+}
+
+void flush_leftovers() noexcept {
+  const Locked lock = lock_lending();
+  std::erase_if(leftovers(), [](BorrowerCore* core) {
+    if (core->of_parent) return true;
+    flush(*core);
+    if (!core->gone && !core->unsent.empty()) return false;
+    end_core(*core);
+    return true;
+  });
+}
+
+void pause(Deadline deadline, std::int64_t nanoseconds) noexcept {
+  const std::int64_t time = std::min(deadline.nanoseconds_left(), nanoseconds);
+  const timespec pause{0, time};
+  ::nanosleep(&pause, nullptr);
+}
+
+Result<UniqueFd> take_over(int fd) noexcept {
+  if (!is_record_socket(fd) || is_listening(fd)) {
+    return Error(Errc::invalid_argument, Operation::borrow, {.system_errno = ENOTSOCK});
+  }
+  (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ask_who_sends(fd);
+  return UniqueFd(fd);
+}
+
+Result<UniqueFd> connect_once(const Endpoint& endpoint) noexcept {
+  if (endpoint.kind() == Endpoint::Kind::descriptor) return take_over(endpoint.fd());
+  DEVSHARE_TRY(socket, new_socket(Operation::borrow));
+  ask_who_sends(socket.get());
+  const Address address = address_of(endpoint);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.size) != 0) {
+    return socket_error(Operation::borrow, errno);
+  }
+  return socket;
+}
+
+Result<void> be_introduced(BorrowerCore& core, BarePid self, Deadline deadline, const Allow& allowed) noexcept {
+  Message hello;
+  hello.type = MessageType::hello;
+  hello.pid = self.to_message();
+  hello.mechanisms = importable(core.device);
+  if (const int failed = send_introduction(core.socket.get(), encode(hello).bytes()); failed != 0) {
+    return socket_error(Operation::borrow, failed);
+  }
+  {
+    Locked lock = lock_lending();
+    const bool heard = core.turn.wait(
+        lock, deadline, [&] { return core.welcome || core.gone; }, [&](Deadline until) { hear_lender(core, until); });
+    if (!heard) return Error(Errc::timed_out, Operation::borrow);
+    if (core.gone) return core.why_gone;
+  }
+  const Peer& lender = core.lender.peer;
+  if (lender.uid == 0 || allowed.allows(lender, ::geteuid())) return {};
+  return Error(Errc::not_permitted, Operation::borrow, {.pid = lender.pid});
+}
+
+BorrowerCore* new_core(const Device& device, UniqueFd&& socket) noexcept {
+  auto* const core = new BorrowerCore(device);
+  core->socket = std::move(socket);
+  core->references = 1;
+  register_core(*core);
+  return core;
+}
+
+// Whether a lender that is not there, or not any more, may be there in a moment.
+bool may_come(Errc kind) noexcept {
+  return kind == Errc::no_lender || kind == Errc::exporter_gone || kind == Errc::timed_out;
+}
+
+Result<BorrowerCore*> connect(const Device& device, const Endpoint& endpoint, Deadline deadline,
+                              const Allow& allowed) noexcept {
+  const Session& session = device.session();
+  if (!session.alive()) return unusable(session, Operation::borrow);
+  if (!endpoint.usable()) return Error(Errc::invalid_argument, Operation::borrow);
+  DEVSHARE_TRY(self, device.runtime().bare_pid());
+  flush_leftovers();
+  constexpr std::int64_t longest_pause = 20'000'000;
+  for (std::int64_t time = 500'000;; time = std::min(2 * time, longest_pause)) {
+    Error why(Errc::no_lender, Operation::borrow);
+    if (auto socket = connect_once(endpoint); !socket) {
+      why = socket.error();
+    } else {
+      BorrowerCore* const core = new_core(device, *std::move(socket));
+      auto introduced = be_introduced(*core, self, deadline, allowed);
+      if (introduced) return core;
+      drop_reference(*core);
+      why = introduced.error();
+    }
+    if (!may_come(why.kind()) || endpoint.kind() == Endpoint::Kind::descriptor || deadline.passed()) return why;
+    pause(deadline, time);
+  }
+}
+
+void ask(BorrowerCore& core, Request& request, std::string_view name, AccessMode access, Slice slice,
+         bool may_wait) noexcept {
+  Message message;
+  message.type = MessageType::borrow;
+  message.request = request.number = ++core.last_request;
+  message.access = access;
+  message.may_wait = may_wait;
+  message.device = driver_number(*core.session.record, core.device.number());
+  message.slice = slice;
+  message.set_name(name);
+  core.requests.push_back(&request);
+  tell_lender(core, message);
+}
+
+LeaseRecord* lease_of(BorrowerCore& core, const Request& request) noexcept {
+  if (!request.answered || request.answer.type != MessageType::lent) return nullptr;
+  const auto found = std::find_if(core.leases.begin(), core.leases.end(),
+                                  [&](const LeaseRecord* lease) { return lease->id == request.answer.lease; });
+  return found == core.leases.end() ? nullptr : *found;
+}
+
+// Under the lock: the lease is over, and the lender is told by this message.
+void end_lease(LeaseRecord* lease, Message message) noexcept {
+  message.lease = lease->id;
+  std::erase(lease->core->leases, lease);
+  tell_lender(*lease->core, message);
+  delete lease;
+}
+
+Message returned() noexcept {
+  Message message;
+  message.type = MessageType::returned;
+  return message;
+}
+
+// Nobody waits for this request any more.
+void give_up(BorrowerCore& core, Request& request) noexcept {
+  std::erase(core.requests, &request);
+  if (LeaseRecord* const lease = lease_of(core, request); lease != nullptr) return end_lease(lease, returned());
+  if (request.answered) return;
+  Message message;
+  message.type = MessageType::cancel;
+  message.request = request.number;
+  tell_lender(core, message);
+}
+
+// What an answered request, or one whose time is over, has come to: a lease, or why not.
+Result<LeaseRecord*> outcome(BorrowerCore& core, Request& request) noexcept {
+  if (LeaseRecord* const lease = lease_of(core, request); lease != nullptr) {
+    std::erase(core.requests, &request);
+    return lease;
+  }
+  give_up(core, request);
+  if (request.answered) return from_message(request.answer.error, Operation::borrow, core.lender.peer.pid);
+  if (core.gone) return core.why_gone;
+  return Error(request.offer_awaited ? Errc::no_such_offer : Errc::timed_out, Operation::borrow,
+               {.pid = core.lender.peer.pid});
+}
+
+Result<void> check(const Owned<BorrowerPolicy>& borrower, std::string_view name) noexcept {
+  if (!borrower.holds() || !borrower.session().alive()) return unusable(borrower.session(), Operation::borrow);
+  if (name.empty() || name.size() > longest_offer_name || name.find('\0') != name.npos) {
+    return Error(Errc::invalid_argument, Operation::borrow, {.needed = name.size(), .available = longest_offer_name});
+  }
+  return {};
+}
+
+// Imports what was lent. Refused, the lender is told, and the lease is over.
+template <class Access>
+Result<BasicLease<Access>> import_lent(BorrowerCore& core, LeaseRecord* lease, const Message& lent) noexcept {
+  auto imported = [&]() -> Result<BasicImportedMapping<Access>> {
+    DEVSHARE_TRY(ticket, ReceivedTicket::decode(lent.ticket));
+    return BasicImportedMapping<Access>::open(ticket, core.device);
+  }();
+  Locked lock = lock_lending();
+  if (imported) {
+    Message message;
+    message.type = MessageType::imported;
+    message.lease = lease->id;
+    tell_lender(core, message);
+    ++core.references;
+    lock.unlock();
+    return BasicLease<Access>(core.session, {lease}, *std::move(imported));
+  }
+  // Taken back meanwhile? Then the runtime's words are about something that the lender can name.
+  core.turn.try_once(lock, [&] { hear_lender(core, Deadline::now()); });
+  Error error = imported.error();
+  if (lease->wanted_back && (error.kind() == Errc::stale_token || error.kind() == Errc::exporter_gone)) {
+    error = Error(Errc::revoked, Operation::borrow, {.device = core.device.number(), .pid = core.lender.peer.pid});
+  }
+  Message message;
+  message.type = MessageType::not_imported;
+  message.error = to_message(error);
+  end_lease(lease, message);
+  return error;
+}
+
+Result<LeaseRecord*> ask_and_wait(BorrowerCore& core, Request& request, std::string_view name, AccessMode access,
+                                  Slice slice, Deadline deadline) noexcept {
+  Locked lock = lock_lending();
+  if (core.gone) return core.why_gone;
+  ask(core, request, name, access, slice, !deadline.is_now());
+  core.turn.wait(
+      lock, deadline, [&] { return request.answered || core.gone; }, [&](Deadline until) { hear_lender(core, until); });
+  return outcome(core, request);
+}
+
+}  // namespace
+
+void drop_reference(BorrowerCore& core) noexcept {
+  const Locked lock = lock_lending();
+  if (--core.references != 0) return;
+  flush(core);
+  if (core.gone || core.unsent.empty()) {
+    end_core(core);
+  } else {
+    leftovers().push_back(&core);
+  }
+}
+
+template <class Access>
+Result<BasicLease<Access>> borrow_from(const Owned<BorrowerPolicy>& borrower, std::string_view name, Deadline deadline,
+                                       Slice slice) noexcept {
+  DEVSHARE_CHECK(check(borrower, name));
+  flush_leftovers();
+  BorrowerCore& core = *borrower.value().core;
+  Request request;
+  DEVSHARE_TRY(lease, ask_and_wait(core, request, name, Access::mode, slice, deadline));
+  return import_lent<Access>(core, lease, request.answer);
+}
+
+template <class Access>
+Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPolicy>& borrower,
+                                                        std::span<const std::string_view> names,
+                                                        Deadline deadline) noexcept {
+  for (const std::string_view name : names) DEVSHARE_CHECK(check(borrower, name));
+  flush_leftovers();
+  BorrowerCore& core = *borrower.value().core;
+  std::vector<BasicLease<Access>> leases;
+  leases.reserve(names.size());
+  std::vector<Request> requests(names.size());
+  std::size_t asked = 0;
+  Locked lock = lock_lending();
+  if (core.gone) return core.why_gone;
+  const auto give_up_from = [&](std::size_t first) {
+    for (; first < asked; ++first) give_up(core, requests[first]);
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (; asked < names.size() && asked < i + most_requests; ++asked) {
+      ask(core, requests[asked], names[asked], Access::mode, {}, !deadline.is_now());
+    }
+    core.turn.wait(
+        lock, deadline, [&] { return requests[i].answered || core.gone; },
+        [&](Deadline until) { hear_lender(core, until); });
+    auto lent = outcome(core, requests[i]);
+    if (!lent) {
+      give_up_from(i + 1);
+      lock.unlock();
+      return lent.error();
+    }
+    lock.unlock();
+    auto lease = import_lent<Access>(core, *lent, requests[i].answer);
+    lock.lock();
+    if (!lease) {
+      give_up_from(i + 1);
+      lock.unlock();
+      return lease.error();
+    }
+    leases.push_back(*std::move(lease));
+  }
+  lock.unlock();
+  return leases;
+}
+
+template Result<Lease> borrow_from(const Owned<BorrowerPolicy>&, std::string_view, Deadline, Slice) noexcept;
+template Result<ConstLease> borrow_from(const Owned<BorrowerPolicy>&, std::string_view, Deadline, Slice) noexcept;
+template Result<std::vector<Lease>> borrow_all_from(const Owned<BorrowerPolicy>&, std::span<const std::string_view>,
+                                                    Deadline) noexcept;
+template Result<std::vector<ConstLease>> borrow_all_from(const Owned<BorrowerPolicy>&,
+                                                         std::span<const std::string_view>, Deadline) noexcept;
+
+Result<void> BorrowerPolicy::close(const Session&, const Value& value) noexcept {
+  drop_reference(*value.core);
+  return {};
+}
+
+void BorrowerPolicy::abandon(const Value& value) noexcept {
+  if (!value.core->of_parent) drop_reference(*value.core);
+}
+
+}  // namespace detail
+
+Result<Borrower> Borrower::connect(const Device& device, const Endpoint& endpoint, Deadline deadline,
+                                   Allow lender) noexcept {
+  DEVSHARE_TRY(core, detail::connect(device, endpoint, deadline, lender));
+  return Borrower(device.session(), {core});
+}
+
+Result<Lease> borrow(const Device& device, const Endpoint& endpoint, std::string_view name, Deadline deadline,
+                     BorrowOptions options) noexcept {
+  DEVSHARE_TRY(borrower, Borrower::connect(device, endpoint, deadline, options.lender));
+  return borrower.borrow(name, deadline, options.slice);
+}
+
+Result<ConstLease> borrow_to_read(const Device& device, const Endpoint& endpoint, std::string_view name,
+                                  Deadline deadline, BorrowOptions options) noexcept {
+  DEVSHARE_TRY(borrower, Borrower::connect(device, endpoint, deadline, options.lender));
+  return borrower.borrow_to_read(name, deadline, options.slice);
+}
+
+}  // namespace devshare

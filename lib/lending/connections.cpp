@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher: connections that come, introduce themselves and end, and the ends of processes.
+#include "lender_core.hpp"
+#include "remote_error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace devshare::detail {
+namespace {
+
+// What an event of epoll is about: a connection by its number, its process by the same with the highest bit, and three
+// that are no connection.
+constexpr std::uint64_t about_process = std::uint64_t{1} << 63;
+constexpr std::uint64_t about_endpoint = about_process - 1;
+constexpr std::uint64_t about_wake = about_process - 2;
+constexpr std::uint64_t about_timer = about_process - 3;
+
+// A connection says who it is at once; whoever does not is given this long, and room for this many.
+constexpr std::int64_t introduction_time = 5'000'000'000;
+constexpr std::size_t most_strangers = 256;
+constexpr std::size_t events_at_once = 32;
+
+bool add_watch(LenderCore& core, int fd, std::uint64_t about) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = about;
+  return ::epoll_ctl(core.epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void drain(int fd) noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = ::read(fd, &count, sizeof count);
+}
+
+void arm_timer(LenderCore& core) noexcept {
+  if (core.timer_armed) return;
+  itimerspec in{};
+  in.it_value.tv_sec = introduction_time / 1'000'000'000;
+  core.timer_armed = ::timerfd_settime(core.timer.get(), 0, &in, nullptr) == 0;
+}
+
+// Ends the connection that has been silent longest; false when all have spoken.
+bool end_oldest_stranger(LenderCore& core) noexcept {
+  Connection* oldest = nullptr;
+  for (auto& [id, connection] : core.connections) {
+    if (connection->introduced || !connection->socket) continue;
+    if (oldest == nullptr || connection->since < oldest->since) oldest = connection.get();
+  }
+  if (oldest == nullptr) return false;
+  end_connection(core, *oldest);
+  return true;
+}
+
+Connection* add_connection(LenderCore& core, UniqueFd&& socket) noexcept {
+  ask_who_sends(socket.get());
+  const Locked lock = lock_lending();
+  if (core.strangers >= most_strangers) end_oldest_stranger(core);
+  auto connection = std::make_unique<Connection>();
+  connection->id = core.next_connection++;
+  connection->since = monotonic_now();
+  if (!add_watch(core, socket.get(), connection->id)) return nullptr;
+  connection->socket = std::move(socket);
+  Connection* const added = connection.get();
+  core.connections.emplace(added->id, std::move(connection));
+  ++core.strangers;
+  arm_timer(core);
+  return added;
+}
+
+void refuse(LenderCore& core, Connection& connection, const Error& error) noexcept {
+  Message message;
+  message.type = MessageType::refused;
+  message.error = to_message(error);
+  const Locked lock = lock_lending();
+  if (connection.socket) (void)send_introduction(connection.socket.get(), encode(message).bytes());
+  end_connection(core, connection);
+  core.untold.push_back({LendingEvent::Kind::refused, {}, {.pid = connection.borrower.peer.pid}, error});
+}
+
+// The first message: who is there, by the kernel's word, and whether it may.
+void introduce(LenderCore& core, Connection& connection, const Message& hello) noexcept {
+  if (!connection.borrower.known || !core.options.borrowers.allows(connection.borrower.peer, ::geteuid())) {
+    refuse(core, connection, Error(Errc::not_permitted, Operation::serve, {.pid = connection.borrower.peer.pid}));
+    return;
+  }
+  Message welcome;
+  welcome.type = MessageType::welcome;
+  const Locked lock = lock_lending();
+  if (connection.borrower.process) (void)add_watch(core, connection.borrower.process.get(), connection.id | about_process);
+  connection.introduced = true;
+  --core.strangers;
+  connection.bare_pid = hello.pid;
+  connection.can_import = hello.mechanisms;
+  if (send_introduction(connection.socket.get(), encode(welcome).bytes()) != 0) end_connection(core, connection);
+}
+
+// One message of a connection, if there is one. What no borrower sends ends it: nothing that follows could be believed.
+bool receive(LenderCore& core, Connection& connection) noexcept {
+  Record record;
+  const Received received = connection.introduced
+                                ? receive_record(connection.socket.get(), record)
+                                : receive_introduction(connection.socket.get(), record, connection.borrower);
+  if (received == Received::nothing) return false;
+  if (received == Received::closed) {
+    const Locked lock = lock_lending();
+    end_connection(core, connection);
+    return false;
+  }
+  Message message;
+  const Decoded decoded = received == Received::record ? decode(record.bytes(), true, message) : Decoded::malformed;
+  if (decoded == Decoded::other_version) {
+    refuse(core, connection, Error(Errc::version_mismatch, Operation::serve));
+  } else if (decoded != Decoded::yes || (message.type == MessageType::hello) == connection.introduced) {
+    refuse(core, connection, Error(Errc::bad_message, Operation::serve));
+  } else if (!connection.introduced) {
+    introduce(core, connection, message);
+  } else if (!handle_message(core, connection, message)) {
+    refuse(core, connection, Error(Errc::bad_message, Operation::serve));
+  }
+  return connection.socket.get() >= 0;
+}
+
+void process_ended(LenderCore& core, Connection& connection) noexcept {
+  while (connection.socket && receive(core, connection)) {
+  }  // what it had still said
+  const Locked lock = lock_lending();
+  connection.borrower.process = {};
+  end_connection(core, connection);
+}
+
+// There is no descriptor to accept with: one is given up for as long as it takes to say so.
+void turn_away(LenderCore& core) noexcept {
+  core.reserve = {};
+  const UniqueFd socket(::accept4(core.endpoint.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) {
+    Message message;
+    message.type = MessageType::refused;
+    message.error = to_message(Error(Errc::fd_limit, Operation::serve));
+    (void)send_introduction(socket.get(), encode(message).bytes());
+  }
+}
+
+void accept_all(LenderCore& core) noexcept {
+  for (std::size_t i = 0; i < events_at_once; ++i) {
+    UniqueFd socket(::accept4(core.endpoint.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno != EMFILE && errno != ENFILE) return;
+      {
+        const Locked lock = lock_lending();
+        if (end_oldest_stranger(core)) continue;
+      }
+      turn_away(core);
+      core.reserve = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      if (core.reserve) return;
+      // Not even that: look again when the timer says so, instead of turning round and round here.
+      (void)::epoll_ctl(core.epoll.get(), EPOLL_CTL_DEL, core.endpoint.fd(), nullptr);
+      const Locked lock = lock_lending();
+      core.accepting = false;
+      arm_timer(core);
+      return;
+    }
+    if (Connection* const added = add_connection(core, std::move(socket)); added != nullptr) (void)receive(core, *added);
+  }
+}
+
+void time_has_come(LenderCore& core) noexcept {
+  drain(core.timer.get());
+  const Locked lock = lock_lending();
+  core.timer_armed = false;
+  const std::int64_t now = monotonic_now();
+  for (auto& [id, connection] : core.connections) {
+    if (!connection->introduced && connection->socket && now - connection->since >= introduction_time) {
+      end_connection(core, *connection);
+    }
+  }
+  if (!core.accepting && !core.closed && !core.endpoint.connected()) {
+    if (!core.reserve) core.reserve = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    core.accepting = add_watch(core, core.endpoint.fd(), about_endpoint);
+  }
+  if (core.strangers != 0 || (!core.accepting && !core.closed && !core.endpoint.connected())) arm_timer(core);
+}
+
+// The end of the endpoint. Leases stay, and the connections that have them; those who wait for an offer are told that
+// there will be none.
+void close_if_asked(LenderCore& core) noexcept {
+  const Locked lock = lock_lending();
+  if (!core.closing || core.closed) return;
+  if (core.accepting) (void)::epoll_ctl(core.epoll.get(), EPOLL_CTL_DEL, core.endpoint.fd(), nullptr);
+  core.accepting = false;
+  core.endpoint.close();
+  for (auto& [id, connection] : core.connections) {
+    if (connection->leases.empty() && connection->waiting.empty()) end_connection(core, *connection);
+  }
+  core.closed = true;
+}
+
+Connection* find(LenderCore& core, std::uint64_t id) noexcept {
+  const auto found = core.connections.find(id);
+  return found == core.connections.end() ? nullptr : found->second.get();
+}
+
+void deal_with(LenderCore& core, const epoll_event& event) noexcept {
+  const std::uint64_t about = event.data.u64;
+  if (about == about_endpoint) return accept_all(core);
+  if (about == about_timer) return time_has_come(core);
+  if (about == about_wake) {
+    drain(core.wake.get());
+    close_if_asked(core);
+    answer_waiting(core);
+    return;
+  }
+  Connection* const connection = find(core, about & ~about_process);
+  if (connection == nullptr) return;  // it ended earlier among these events
+  if ((about & about_process) != 0) return process_ended(core, *connection);
+  if (!connection->socket) return;
+  if ((event.events & EPOLLOUT) != 0) {
+    const Locked lock = lock_lending();
+    tell_the_rest(core, *connection);
+  }
+  if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (void)receive(core, *connection);
+}
+
+// Connections that have ended and hold nothing any more.
+void sweep(LenderCore& core) noexcept {
+  const Locked lock = lock_lending();
+  if (!std::exchange(core.any_ended, false)) return;
+  std::erase_if(core.connections, [](const auto& entry) { return !entry.second->socket && entry.second->leases.empty(); });
+}
+
+void tell_events(LenderCore& core) noexcept {
+  std::vector<Untold> untold;
+  {
+    const Locked lock = lock_lending();
+    untold.swap(core.untold);
+  }
+  if (core.options.hook == nullptr) return;
+  for (const Untold& event : untold) {
+    const LendingEvent told{event.kind, event.offer, event.holder, event.error};
+#if defined(__cpp_exceptions)
+    try {
+      core.options.hook(told, core.options.user);
+    } catch (...) {
+      // A hook that throws would end the dispatcher, and with it every borrower's answer.
+    }
+#else
+    core.options.hook(told, core.options.user);
+#endif
+  }
+}
+
+}  // namespace
+
+bool watch_endpoint(LenderCore& core) noexcept {
+  if (!add_watch(core, core.wake.get(), about_wake) || !add_watch(core, core.timer.get(), about_timer)) return false;
+  if (core.endpoint.connected()) return add_connection(core, core.endpoint.take_connection()) != nullptr;
+  core.accepting = add_watch(core, core.endpoint.fd(), about_endpoint);
+  return core.accepting;
+}
+
+void wake_dispatcher(LenderCore& core) noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(core.wake.get(), &one, sizeof one);
+}
+
+// Its leases end with it, unless the kernel will say when its process ends: a process that has closed its connection may
+// have its imports still.
+void end_connection(LenderCore& core, Connection& connection) noexcept {
+  if (connection.socket) {
+    if (!connection.introduced) --core.strangers;
+    connection.socket = {};
+    connection.behind = false;
+    connection.waiting.clear();
+  }
+  if (connection.borrower.process && !connection.leases.empty()) return;
+  core.any_ended = true;
+  while (!connection.leases.empty()) {
+    end_lease(core, connection, connection.leases.size() - 1, LendingEvent::Kind::died);
+  }
+  connection.borrower.process = {};
+}
+
+std::size_t dispatch_events(LenderCore& core, Deadline deadline) noexcept {
+  std::array<epoll_event, events_at_once> events;
+  std::size_t dealt_with = 0;
+  for (;;) {
+    const std::int64_t left = dealt_with != 0 ? 0 : deadline.nanoseconds_left();
+    const bool endless = deadline.is_never() && dealt_with == 0;
+    const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, 3'600'000);
+    const int ready = ::epoll_wait(core.epoll.get(), events.data(), events_at_once, endless ? -1 : static_cast<int>(milliseconds));
+    if (ready < 0 && errno != EINTR) break;
+    for (int i = 0; i < ready; ++i) deal_with(core, events[static_cast<std::size_t>(i)]);
+    if (ready > 0) {
+      dealt_with += static_cast<std::size_t>(ready);
+      sweep(core);
+      tell_events(core);
+      reap_parked(core);
+    }
+    if (ready < static_cast<int>(events_at_once) && (dealt_with != 0 || deadline.passed())) break;
+  }
+  return dealt_with;
+}
+
+}  // namespace devshare::detail

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leases, while they live.
+#include "borrower_core.hpp"
+
+#include <cerrno>
+
+#include <sys/epoll.h>
+
+namespace devshare::detail {
+namespace {
+
+// Looks what the lender has said, unless another thread is at that.
+Locked listen(BorrowerCore& core) noexcept {
+  Locked lock = lock_lending();
+  if (!core.gone) core.turn.try_once(lock, [&] { hear_lender(core, Deadline::now()); });
+  return lock;
+}
+
+// What speaks against going on with a lease.
+Result<void> still_lent(const LeaseRecord& lease, Operation operation) noexcept {
+  const BorrowerCore& core = *lease.core;
+  const Detail detail{.device = core.device.number(), .pid = core.lender.peer.pid};
+  if (lease.revoked) return Error(Errc::revoked, operation, detail);
+  if (core.gone) return Error(Errc::exporter_gone, operation, detail);
+  return {};
+}
+
+bool watch(const UniqueFd& epoll, int fd) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  return fd < 0 || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+Result<void> check_lease(const Owned<LeasePolicy>& owned, Mechanism mechanism) noexcept {
+  if (!owned.holds() || !owned.session().alive()) return unusable(owned.session(), Operation::use_lease);
+  const LeaseRecord& lease = *owned.value().record;
+  const Locked lock = listen(*lease.core);
+  // What came by a handle is this process's as well (R39).
+  if (!lease.revoked && mechanism != Mechanism::by_key) return {};
+  return still_lent(lease, Operation::use_lease);
+}
+
+bool lease_wanted_back(const Owned<LeasePolicy>& owned) noexcept {
+  if (!owned.holds() || !owned.session().alive()) return false;
+  const LeaseRecord& lease = *owned.value().record;
+  const Locked lock = listen(*lease.core);
+  return lease.wanted_back || lease.core->gone;
+}
+
+std::uint64_t lease_generation(const Owned<LeasePolicy>& owned) noexcept {
+  if (!owned.holds() || !owned.session().alive()) return 0;
+  const LeaseRecord& lease = *owned.value().record;
+  const Locked lock = listen(*lease.core);
+  return lease.generation;
+}
+
+Result<std::uint64_t> wait_newer(const Owned<LeasePolicy>& owned, std::uint64_t than, Deadline deadline) noexcept {
+  constexpr Operation operation = Operation::wait_for_newer;
+  if (!owned.holds() || !owned.session().alive()) return unusable(owned.session(), operation);
+  const LeaseRecord& lease = *owned.value().record;
+  BorrowerCore& core = *lease.core;
+  Locked lock = lock_lending();
+  core.turn.wait(
+      lock, deadline, [&] { return lease.generation > than || lease.revoked || core.gone; },
+      [&](Deadline until) { hear_lender(core, until); });
+  if (lease.generation > than) return lease.generation;
+  DEVSHARE_CHECK(still_lent(lease, operation));
+  return Error(Errc::timed_out, operation, {.device = core.device.number(), .pid = core.lender.peer.pid});
+}
+
+Result<int> lease_handle(const Owned<LeasePolicy>& owned) noexcept {
+  if (!owned.holds() || !owned.session().alive()) return unusable(owned.session(), Operation::use_lease);
+  BorrowerCore& core = *owned.value().record->core;
+  const Locked lock = lock_lending();
+  if (!core.watched) {
+    UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll || !watch(epoll, core.socket.get()) || !watch(epoll, core.lender.process.get())) {
+      return socket_error(Operation::use_lease, errno);
+    }
+    core.watched = std::move(epoll);
+  }
+  return core.watched.get();
+}
+
+Result<void> LeasePolicy::close(const Session&, const Value& value) noexcept {
+  BorrowerCore& core = *value.record->core;
+  {
+    const Locked lock = lock_lending();
+    Message message;
+    message.type = MessageType::returned;
+    message.lease = value.record->id;
+    std::erase(core.leases, value.record);
+    tell_lender(core, message);
+  }
+  delete value.record;
+  drop_reference(core);
+  return {};
+}
+
+void LeasePolicy::abandon(const Value& value) noexcept {
+  if (!value.record->core->of_parent) (void)close({}, value);
+}
+
+}  // namespace devshare::detail

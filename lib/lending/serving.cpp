@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that dispatches.
+#include "lender_core.hpp"
+
+#include <cerrno>
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace devshare {
+namespace detail {
+
+struct ServingThread {
+  LenderCore* core = nullptr;
+  pthread_t thread{};
+  bool stop = false;  // guarded by Lock::lending
+};
+
+namespace {
+
+void* run(void* argument) {
+  ServingThread& serving = *static_cast<ServingThread*>(argument);
+  LenderCore& core = *serving.core;
+  ::pthread_setname_np(::pthread_self(), "devshare-lend");
+  Locked lock = lock_lending();
+  core.turn.wait(
+      lock, Deadline::never(), [&] { return serving.stop; },
+      [&](Deadline until) { (void)dispatch_events(core, until); });
+  return nullptr;
+}
+
+// Signals are the program's: none is delivered on a thread that it does not know of.
+int start_thread(ServingThread& serving) noexcept {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int failed = ::pthread_create(&serving.thread, nullptr, &run, &serving);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return failed;
+}
+
+}  // namespace
+
+Result<void> ServingPolicy::close(const Session&, const Value& value) noexcept {
+  ServingThread* const serving = value.thread;
+  if (::pthread_equal(serving->thread, ::pthread_self())) {
+    return Error(Errc::in_use, Operation::serve);  // in a hook: the thread cannot wait for itself
+  }
+  {
+    const Locked lock = lock_lending();
+    serving->stop = true;
+    wake_dispatcher(*serving->core);
+    serving->core->turn.changed();
+  }
+  ::pthread_join(serving->thread, nullptr);
+  drop_reference(*serving->core);
+  delete serving;
+  return {};
+}
+
+// The thread is not the child's; where only the runtime has gone, it is still there and must end.
+void ServingPolicy::abandon(const Value& value) noexcept {
+  if (!value.thread->core->of_parent) (void)close({}, value);
+}
+
+}  // namespace detail
+
+Result<Serving> serve(Lender& lender) noexcept {
+  const auto& owned = lender.lender_;
+  if (!owned.holds() || !owned.session().alive()) return detail::unusable(owned.session(), Operation::serve);
+  auto* const serving = new detail::ServingThread;
+  serving->core = owned.value().core;
+  {
+    const detail::Locked lock = detail::lock_lending();
+    ++serving->core->references;
+  }
+  if (const int failed = detail::start_thread(*serving); failed != 0) {
+    detail::drop_reference(*serving->core);
+    delete serving;
+    return Error(Errc::out_of_memory, Operation::serve, {.system_errno = failed});
+  }
+  return Serving(owned.session(), {serving});
+}
+
+}  // namespace devshare

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lender and borrower tell each other while a lease lives: generations, and that it is wanted back.
+#include "lending.hpp"
+
+#include <array>
+#include <csignal>
+#include <thread>
+
+#include <poll.h>
+
+using namespace devshare;
+using namespace devshare::test;
+
+namespace {
+
+constexpr std::size_t size = 4096;
+
+bool readable(int fd, int milliseconds) {
+  pollfd waiting{fd, POLLIN, 0};
+  return ::poll(&waiting, 1, milliseconds) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("a borrower that waits for newer data is woken by publish, and sees all that was written before it") {
+  constexpr std::uint64_t last = 200;
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size, 1))), "A offers");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    me.pause_until("B", "holds");
+    me.expect_equal(lent.generation(), 1U, "generations begin with 1");
+    for (std::uint64_t generation = 2; generation <= last; ++generation) {
+      a.write(lent.bytes(), pattern(size, generation));
+      me.expect_equal(me.must(lent.publish(), "A publishes"), generation, "the next generation");
+      if (generation % 10 == 0) me.must(lent.holders(), "A asks in between");
+    }
+    me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
+    me.expect_equal(me.must(lease.wait_newer(0, Deadline::now()), "what is known is known at once"), 1U, "the first");
+    refused_as(me, lease.wait_newer(1, Deadline::in_milliseconds(30)), Errc::timed_out, "nothing newer yet");
+    me.step("holds");
+    for (std::uint64_t seen = 1; seen < last;) {
+      const std::uint64_t newer = me.must(lease.wait_newer(seen, 30s), "B waits");
+      me.expect(newer > seen && newer <= last, "it goes forward");
+      // All of what was written before this generation was published is there; what came since may be as well.
+      seen = newer;
+    }
+    me.expect(b.read(lease.bytes()) == pattern(size, last), "the last is whole");
+    me.expect(soon([&] { return lease.wanted_back(); }), "B hears that A wants it back");
+    me.must(std::move(lease).close(), "B returns it");
+  });
+  story.run();
+}
+
+TEST_CASE("a borrower that reads nothing is told the newest once it reads again, and holds nobody up") {
+  constexpr std::uint64_t many = 20'000;  // more than a socket holds
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    me.pause_until("B", "holds");
+    for (std::uint64_t i = 1; i < many; ++i) me.must(lent.publish(), "A publishes");
+    me.must(lent.withdraw(), "and withdraws");
+    me.step("published");
+    me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
+    me.step("holds");
+    me.pause_until("A", "published");
+    me.expect_equal(me.must(lease.wait_newer(many - 1, 30s), "B waits"), many, "the newest comes");
+    me.expect(soon([&] { return lease.wanted_back(); }), "and that it is wanted back");
+    me.must(std::move(lease).close(), "B returns it");
+  });
+  story.run();
+}
+
+TEST_CASE("both sides have a descriptor for an event loop: readable when there is something, and only then") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    Told told;
+    Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
+    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+    me.expect(!readable(lender.native_handle(), 0), "nothing is there yet");
+    me.expect_equal(me.must(lender.dispatch(), "A dispatches"), 0U, "and nothing is done");
+    me.step("offered");
+    while (told.count(Event::imported) == 0) {
+      me.expect(readable(lender.native_handle(), 10'000), "something comes");
+      me.expect(me.must(lender.dispatch(), "A dispatches") > 0, "and is dealt with");
+    }
+    me.expect(!readable(lender.native_handle(), 20), "then all is quiet");
+    me.step("served");
+    me.pause_until("B", "waits");
+    me.must(lent.publish(), "A publishes");
+    me.pause_until("B", "heard");
+    me.must(lent.withdraw(), "A withdraws");
+    me.pause_until_ended("B");
+    me.expect(readable(lender.native_handle(), 10'000), "a death is heard");
+    while (told.count(Event::died) == 0) me.must(lender.dispatch(10s), "and dealt with");
+    me.expect(me.must(lent.holders(), "A looks").empty(), "nobody holds it");
+    me.must(me.must(std::move(lent).close(Deadline::now()), "A closes").close(), "and frees");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    me.pause_until("A", "offered");
+    Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
+    const int handle = me.must(lease.native_handle(), "B has a descriptor");
+    me.pause_until("A", "served");
+    me.expect(!readable(handle, 20), "nothing is said yet");
+    me.step("waits");
+    me.expect(readable(handle, 10'000), "something is said");
+    me.expect_equal(lease.generation(), 2U, "a new generation");
+    me.expect(!readable(handle, 0), "and that was all");
+    me.step("heard");
+    me.expect(readable(handle, 10'000), "something is said");
+    me.expect(lease.wanted_back(), "it is wanted back");
+    ::raise(SIGKILL);
+  });
+  story.ends("B", by_signal(SIGKILL));
+  story.run();
+}
+
+TEST_CASE("several threads use the leases of one connection, wait and borrow at once") {
+  constexpr std::uint64_t last = 50;
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Lent slow = me.must(lender.offer("slow", a.allocate(pattern(size))), "A offers");
+      Lent fast = me.must(lender.offer("fast", a.allocate(pattern(size))), "A offers");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      me.pause_until("B", "holds");
+      for (std::uint64_t i = 1; i < last; ++i) {
+        me.must(fast.publish(), "A publishes");
+        if (i % 7 == 0) me.must(slow.publish(), "A publishes");
+      }
+      me.must(me.must(std::move(slow).close(30s), "A closes").close(), "and frees");
+      me.must(me.must(std::move(fast).close(30s), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    {
+      Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+      std::array<std::vector<Lease>, 2> leases;
+      for (auto& each : leases) {
+        each.push_back(me.must(borrower.borrow("slow", 10s), "B borrows"));
+        each.push_back(me.must(borrower.borrow("fast", 10s), "B borrows"));
+      }
+      me.step("holds");
+      std::vector<std::thread> threads;
+      for (auto& each : leases) {
+        for (Lease& lease : each) {
+          const std::uint64_t until = &lease == &each[0] ? 1 + (last - 1) / 7 : last;
+          threads.emplace_back([&me, &lease, until] {
+            for (std::uint64_t seen = 1; seen < until;) seen = me.must(lease.wait_newer(seen, 30s), "a thread waits");
+            me.expect(soon([&] { return lease.wanted_back(); }), "and hears that it is wanted back");
+            me.must(std::move(lease).close(), "and returns it");
+          });
+        }
+      }
+      for (std::thread& thread : threads) thread.join();
+    }
+    b.leave();
+  });
+  story.run();
+}
