@@ -17,6 +17,7 @@
 #include <devshare/endpoint.hpp>
 #include <devshare/exported.hpp>
 #include <devshare/runtime.hpp>
+#include <devshare/stream.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +65,12 @@ struct Offering {
   Prefer prefer{};                              // which mechanism, where the memory leaves a choice
   AccessMode access = AccessMode::read_write;   // read_only: for borrow_to_read() only
 };
+
+// The data is ready once all that is in a stream by now is done: `offer(name, memory, after(stream))` waits for that.
+struct After {
+  StreamRef stream;
+};
+inline After after(const StreamRef& stream) noexcept { return {stream}; }
 
 class Lender;
 class Serving;
@@ -165,6 +172,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the offer is withdrawn when this object e
   // Says that the memory holds newer data than before, all of it written: bumps the generation, which begins with 1,
   // and wakes the borrowers that wait for it. Returns the new generation. Errors: closed, forked, runtime_gone.
   DEVSHARE_READS Result<std::uint64_t> publish() const noexcept { return detail::publish_offer(offer_); }
+  // The same once the stream has written it. Where a task of the stream failed, nothing is published. Errors: those of
+  // StreamRef::synchronize as well.
+  DEVSHARE_READS Result<std::uint64_t> publish(After ready) const noexcept {
+    DEVSHARE_CHECK(ready.stream.synchronize());
+    return publish();
+  }
   DEVSHARE_READS std::uint64_t generation() const noexcept { return detail::generation_of(offer_); }
 
   // Lets nobody new in and tells the holders that their lease is wanted back. Errors: closed, forked, runtime_gone.
@@ -222,7 +235,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("nobody is served any more when this objec
                                         LenderOptions options = {}) noexcept;
 
   // Offers memory under a name of 1 to 96 bytes. Nothing is exported before somebody borrows: then the kind is chosen,
-  // by `prefer` and what that borrower can do, and it stays. The data in it must be finished: nobody waits for a stream.
+  // by `prefer` and what that borrower can do, and it stays. An offer is for finished data: what a stream is still writing
+  // is offered after(stream).
   // Errors: invalid_argument (the name, or memory that was moved from), already_offered, closed, forked, runtime_gone.
   template <detail::Lendable O>
   Result<Lent<O>, Refused<O>> offer(std::string_view name, DEVSHARE_CONSUMED_PARAMETER O&& memory,
@@ -236,6 +250,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("nobody is served any more when this objec
       return Refused<O>(made.error(), std::move(back));
     }
     return Lent<O>(device.session(), *made);
+  }
+  // The same once the stream has written it: waits for that, and where a task of the stream failed, offers nothing and
+  // gives the memory back. Errors: those of StreamRef::synchronize as well.
+  template <detail::Lendable O>
+  Result<Lent<O>, Refused<O>> offer(std::string_view name, DEVSHARE_CONSUMED_PARAMETER O&& memory, After ready,
+                                    Offering offering = {}) & noexcept {
+    if (auto done = ready.stream.synchronize(); !done) return Refused<O>(done.error(), std::move(memory));
+    return offer(name, std::move(memory), offering);
   }
   template <class O>
     requires std::is_lvalue_reference_v<O>

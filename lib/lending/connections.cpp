@@ -40,11 +40,13 @@ void drain(int fd) noexcept {
   [[maybe_unused]] const auto got = ::read(fd, &count, sizeof count);
 }
 
-void arm_timer(LenderCore& core) noexcept {
-  if (core.timer_armed) return;
+// Armed while there is something that time alone may end: a lender that nobody asks is not to wake.
+void set_timer(LenderCore& core) noexcept {
+  const bool needed = core.strangers != 0 || (!core.accepting && !core.closed && core.endpoint.fd() >= 0);
+  if (core.timer_armed == needed) return;
   itimerspec in{};
-  in.it_value.tv_sec = introduction_time / 1'000'000'000;
-  core.timer_armed = ::timerfd_settime(core.timer.get(), 0, &in, nullptr) == 0;
+  if (needed) in.it_value.tv_sec = introduction_time / 1'000'000'000;
+  if (::timerfd_settime(core.timer.get(), 0, &in, nullptr) == 0) core.timer_armed = needed;
 }
 
 // Ends the connection that has been silent longest; false when all have spoken.
@@ -71,7 +73,7 @@ Connection* add_connection(LenderCore& core, UniqueFd&& socket) noexcept {
   Connection* const added = connection.get();
   core.connections.emplace(added->id, std::move(connection));
   ++core.strangers;
-  arm_timer(core);
+  set_timer(core);
   return added;
 }
 
@@ -97,6 +99,7 @@ void introduce(LenderCore& core, Connection& connection, const Message& hello) n
   if (connection.borrower.process) (void)add_watch(core, connection.borrower.process.get(), connection.id | about_process);
   connection.introduced = true;
   --core.strangers;
+  set_timer(core);
   connection.bare_pid = hello.pid;
   connection.can_import = hello.mechanisms;
   if (send_introduction(connection.socket.get(), encode(welcome).bytes()) != 0) end_connection(core, connection);
@@ -164,7 +167,7 @@ void accept_all(LenderCore& core) noexcept {
       (void)::epoll_ctl(core.epoll.get(), EPOLL_CTL_DEL, core.endpoint.fd(), nullptr);
       const Locked lock = lock_lending();
       core.accepting = false;
-      arm_timer(core);
+      set_timer(core);
       return;
     }
     if (Connection* const added = add_connection(core, std::move(socket)); added != nullptr) (void)receive(core, *added);
@@ -181,11 +184,11 @@ void time_has_come(LenderCore& core) noexcept {
       end_connection(core, *connection);
     }
   }
-  if (!core.accepting && !core.closed && !core.endpoint.connected()) {
+  if (!core.accepting && !core.closed && core.endpoint.fd() >= 0) {
     if (!core.reserve) core.reserve = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     core.accepting = add_watch(core, core.endpoint.fd(), about_endpoint);
   }
-  if (core.strangers != 0 || (!core.accepting && !core.closed && !core.endpoint.connected())) arm_timer(core);
+  set_timer(core);
 }
 
 // The end of the endpoint. Leases stay, and the connections that have them; those who wait for an offer are told that
@@ -275,6 +278,7 @@ void wake_dispatcher(LenderCore& core) noexcept {
 void end_connection(LenderCore& core, Connection& connection) noexcept {
   if (connection.socket) {
     if (!connection.introduced) --core.strangers;
+    set_timer(core);
     connection.socket = {};
     connection.behind = false;
     connection.waiting.clear();

@@ -1,39 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that shares and is left alone costs nothing: no thread of it is ever scheduled.
+#include "scheduled.hpp"
 #include "support/sanitizers.hpp"
 #include "support/sharing.hpp"
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 namespace test = devshare::test;
 using test::Actor;
 using test::Party;
+using test::Scheduled;
+using test::scheduled;
 
 namespace {
-
-// Of all threads of a process since it began.
-struct Scheduled {
-  long switches = 0;
-  std::size_t threads = 0;
-};
-
-Scheduled scheduled(pid_t pid) {
-  Scheduled sum;
-  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
-    std::ifstream status(task.path() / "status");
-    for (std::string word; status >> word;) {
-      if (word != "voluntary_ctxt_switches:" && word != "nonvoluntary_ctxt_switches:") continue;
-      long count = 0;
-      status >> count;
-      sum.switches += count;
-    }
-    ++sum.threads;
-  }
-  return sum;
-}
 
 void import_and_idle(Actor& me) {
   const Party b(me);
