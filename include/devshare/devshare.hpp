@@ -13,6 +13,7 @@
 #include <devshare/diagnostic.hpp>
 #include <devshare/endpoint.hpp>
 #include <devshare/error.hpp>
+#include <devshare/event.hpp>
 #include <devshare/explain.hpp>
 #include <devshare/exported.hpp>
 #include <devshare/host_registration.hpp>

@@ -6,6 +6,7 @@
 #include "call_gate.hpp"
 #include "calls.hpp"
 #include "device.hpp"
+#include "events.hpp"
 #include "exports.hpp"
 #include "failure.hpp"
 #include "fork.hpp"
@@ -140,6 +141,7 @@ void stop(State& all) {
   all.references = 0;
   all.config.reset();
   streams_shut_down();
+  events_shut_down();
   imports_shut_down();
   token_imports_shut_down();
   exports_shut_down();

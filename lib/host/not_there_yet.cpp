@@ -16,21 +16,6 @@ aclError not_there(Entry call) {
 
 }  // namespace
 
-aclError aclrtCreateEvent(aclrtEvent*) { return not_there(Entry::aclrtCreateEvent); }
-aclError aclrtCreateEventWithFlag(aclrtEvent*, std::uint32_t) { return not_there(Entry::aclrtCreateEventWithFlag); }
-aclError aclrtCreateEventExWithFlag(aclrtEvent*, std::uint32_t) { return not_there(Entry::aclrtCreateEventExWithFlag); }
-aclError aclrtDestroyEvent(aclrtEvent) { return not_there(Entry::aclrtDestroyEvent); }
-aclError aclrtRecordEvent(aclrtEvent, aclrtStream) { return not_there(Entry::aclrtRecordEvent); }
-aclError aclrtResetEvent(aclrtEvent, aclrtStream) { return not_there(Entry::aclrtResetEvent); }
-aclError aclrtQueryEventStatus(aclrtEvent, aclrtEventRecordedStatus*) {
-  return not_there(Entry::aclrtQueryEventStatus);
-}
-aclError aclrtStreamWaitEvent(aclrtStream, aclrtEvent) { return not_there(Entry::aclrtStreamWaitEvent); }
-aclError aclrtSynchronizeEvent(aclrtEvent) { return not_there(Entry::aclrtSynchronizeEvent); }
-aclError aclrtSynchronizeEventWithTimeout(aclrtEvent, std::int32_t) {
-  return not_there(Entry::aclrtSynchronizeEventWithTimeout);
-}
-aclError aclrtEventElapsedTime(float*, aclrtEvent, aclrtEvent) { return not_there(Entry::aclrtEventElapsedTime); }
 aclError aclrtIpcGetEventHandle(aclrtEvent, aclrtIpcEventHandle*) { return not_there(Entry::aclrtIpcGetEventHandle); }
 aclError aclrtIpcOpenEventHandle(aclrtIpcEventHandle, aclrtEvent*) { return not_there(Entry::aclrtIpcOpenEventHandle); }
 aclError aclrtCreateNotify(aclrtNotify*, std::uint64_t) { return not_there(Entry::aclrtCreateNotify); }

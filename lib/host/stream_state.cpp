@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
@@ -17,19 +18,6 @@ PerProcess<StreamState> stream_state;
 namespace {
 
 namespace code = acl::code;
-
-constexpr std::uint64_t slot_bits = 16;
-
-std::uint64_t bits_of(acl::aclrtStream stream) { return reinterpret_cast<std::uintptr_t>(stream); }
-
-// By its number alone, in whatever state and of whatever device.
-Queue* look_up(StreamState& all, acl::aclrtStream stream) {
-  const std::uint64_t bits = bits_of(stream);
-  const std::uint64_t slot = (bits & ((std::uint64_t{1} << slot_bits) - 1)) - 1;
-  if (slot >= all.queues.size()) return nullptr;
-  Queue& queue = all.queues[slot];
-  return queue.bits == bits ? &queue : nullptr;
-}
 
 bool on_its_device(const Queue& queue, const StreamPlace& place) {
   return queue.context.device().physical == place.context.device().physical;
@@ -46,59 +34,40 @@ acl::aclError place_of(acl::aclrtStream stream, StreamPlace* out) {
   return current_context(&out->context);
 }
 
-Queue* take_queue(StreamState& all, ContextNumber context, std::uint32_t priority, bool is_default) {
-  if (all.free_slots.empty() && all.queues.size() + 1 >= std::uint64_t{1} << slot_bits) return nullptr;
-  if (all.free_slots.empty()) {
-    const auto slot = static_cast<std::uint32_t>(all.queues.size());
-    all.queues.emplace_back().slot = slot;
-    all.free_slots.push_back(slot);
-  }
-  Queue& queue = all.queues[all.free_slots.back()];
-  all.free_slots.pop_back();
-  queue.bits = ++all.last_serial << slot_bits | (queue.slot + 1);
-  queue.priority = priority;
-  queue.context = context;
-  queue.is_default = is_default;
-  queue.ending = false;
-  queue.enqueued = 0;
-  queue.completed = 0;
-  if (is_default) {
-    all.defaults.emplace(context.bits(), &queue);
-  } else {
-    ++all.created;
-  }
-  return &queue;
+Queue* take_queue(StreamState& all, ContextNumber context, std::uint32_t priority, bool is_default, std::size_t most) {
+  Queue* const queue = all.queues.make(most);
+  if (queue == nullptr) return nullptr;
+  queue->priority = priority;
+  queue->context = context;
+  queue->is_default = is_default;
+  queue->ending = false;
+  queue->enqueued = 0;
+  queue->completed = 0;
+  if (is_default) all.defaults.emplace(context.bits(), queue);
+  return queue;
 }
 
 void give_back_queue(StreamState& all, Queue& queue) {
   if (queue.failure != nullptr) --all.failures;
-  queue.failure.reset();
-  if (queue.is_default) {
-    all.defaults.erase(queue.context.bits());
-  } else {
-    --all.created;
-  }
-  queue.bits = 0;
-  all.free_slots.push_back(queue.slot);
+  if (queue.is_default) all.defaults.erase(queue.context.bits());
+  all.queues.end(queue);
 }
-
-acl::aclrtStream handle_of(const Queue& queue) { return reinterpret_cast<acl::aclrtStream>(queue.bits); }
 
 Queue* find_queue(StreamState& all, const StreamPlace& place) {
   if (place.stream == nullptr) {
     const auto found = all.defaults.find(place.context.bits());
     Queue* const queue =
-        found != all.defaults.end() ? found->second : take_queue(all, place.context, 0, /*is_default=*/true);
+        found != all.defaults.end() ? found->second : take_queue(all, place.context, 0, /*is_default=*/true, SIZE_MAX);
     return queue != nullptr && !queue->ending ? queue : nullptr;
   }
-  Queue* const queue = look_up(all, place.stream);
+  Queue* const queue = all.queues.find(place.stream);
   return queue != nullptr && !queue->ending && on_its_device(*queue, place) ? queue : nullptr;
 }
 
 acl::aclError refuse_stream(const StreamPlace& place) {
   StreamState& all = stream_state.get();
   std::unique_lock lock(all.mutex);
-  const Queue* const queue = place.stream != nullptr ? look_up(all, place.stream) : nullptr;
+  const Queue* const queue = place.stream != nullptr ? all.queues.find(place.stream) : nullptr;
   if (queue == nullptr || queue->ending) {
     lock.unlock();
     return refuse(code::rt_invalid_handle, Reason::unknown_stream,

@@ -8,12 +8,13 @@
 #pragma once
 
 #include "contexts.hpp"
+#include "event_record.hpp"
+#include "numbered.hpp"
 #include "per_process.hpp"
 #include "task.hpp"
 
 #include <array>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -23,9 +24,10 @@
 namespace devshare::host {
 
 struct Queue {
+  static constexpr std::uint64_t kind = 1;
   enum class State : std::uint8_t { idle, ready, running, parked };
 
-  std::uint64_t bits = 0;  // the stream's number, 0: the record is free
+  std::uint64_t bits = 0;
   std::uint32_t slot = 0;
   std::uint32_t priority = 0;
   ContextNumber context;
@@ -40,6 +42,8 @@ struct Queue {
   std::uint64_t completed = 0;
   std::uint32_t waiters = 0;             // threads that wait for progress of this stream
   std::unique_ptr<TaskFailure> failure;  // the first that no synchronise has reported
+
+  void end() noexcept { failure.reset(); }
 };
 
 struct StreamState : ProcessState<StreamState> {
@@ -50,11 +54,9 @@ struct StreamState : ProcessState<StreamState> {
   std::condition_variable work;      // a stream has become ready, or all is to end
   std::condition_variable progress;  // a task is done
 
-  std::deque<Queue> queues;  // never moved
-  std::vector<std::uint32_t> free_slots;
+  Numbered<Queue> queues;
   std::unordered_map<std::uint64_t, Queue*> defaults;  // by context
-  std::uint64_t last_serial = 0;
-  std::size_t created = 0;  // live streams that are no default ones
+  Numbered<Event> events;
 
   struct ReadyList {
     Queue* first = nullptr;
@@ -69,9 +71,9 @@ struct StreamState : ProcessState<StreamState> {
   std::size_t held_workers = 0;  // by user functions and by delays that a test asked for
   std::size_t failures = 0;      // streams with one
   std::uint64_t last_failure = 0;
-  bool closing = false;          // aclFinalize waits for all streams to rest
-  bool closed = false;           // and has: they take nothing new
-  bool stopping = false;         // workers are to end
+  bool closing = false;   // aclFinalize waits for all streams to rest
+  bool closed = false;    // and has: they take nothing new
+  bool stopping = false;  // workers are to end
 
   void close_inherited() noexcept {}
 };
@@ -123,9 +125,9 @@ acl::aclError refuse_stream(const StreamPlace& place);
 // none, or it belongs to another device.
 Queue* find_queue(StreamState& all, const StreamPlace& place);
 
-Queue* take_queue(StreamState& all, ContextNumber context, std::uint32_t priority, bool is_default);  // null: all taken
+Queue* take_queue(StreamState& all, ContextNumber context, std::uint32_t priority, bool is_default,
+                  std::size_t most);                   // null: there are as many
 void give_back_queue(StreamState& all, Queue& queue);  // one that is idle, empty and waited for by nobody
-acl::aclrtStream handle_of(const Queue& queue);
 
 // The parked stream goes on: its first task is asked again.
 void resume(StreamState& all, Queue& queue);

@@ -48,11 +48,10 @@ acl::aclError create(acl::aclrtStream* stream, std::uint32_t priority, std::uint
   StreamState& all = stream_state.get();
   {
     const std::lock_guard lock(all.mutex);
-    if (all.created < most_streams()) {
-      if (const Queue* const made = take_queue(all, place.context, priority, /*is_default=*/false)) {
-        *stream = handle_of(*made);
-        return code::success;
-      }
+    const std::size_t most = most_streams() + all.defaults.size();  // which do not count
+    if (const Queue* const made = take_queue(all, place.context, priority, /*is_default=*/false, most)) {
+      *stream = Numbered<Queue>::handle_of(*made);
+      return code::success;
     }
   }
   return refuse(code::rt_no_stream_resource, {.reason = Reason::resource_limit, .available = most_streams()},
@@ -150,13 +149,11 @@ acl::aclError destroy(acl::aclrtStream stream, bool force) {
   return refuse_finalized();
 }
 
-// By number: `visit` may release the lock, and more streams be made meanwhile.
 template <class Visit>
 void for_each_stream_of(StreamState& all, std::int32_t physical_device, Visit visit) {
-  for (std::size_t slot = 0; slot < all.queues.size(); ++slot) {
-    Queue& queue = all.queues[slot];
-    if (queue.bits != 0 && queue.context.device().physical == physical_device) visit(queue);
-  }
+  all.queues.for_each([&](Queue& queue) {
+    if (queue.context.device().physical == physical_device) visit(queue);
+  });
 }
 
 }  // namespace
@@ -165,12 +162,11 @@ void streams_end_with(ContextNumber context) {
   StreamState* const all = stream_state.existing();
   if (all == nullptr || !context) return;
   Lock lock(all->mutex);
-  for (std::size_t slot = 0; slot < all->queues.size(); ++slot) {  // the lock is released in between
-    Queue& queue = all->queues[slot];
-    if (queue.bits == 0 || queue.context != context || queue.ending) continue;
+  all->queues.for_each([&](Queue& queue) {
+    if (queue.context != context || queue.ending) return;
     queue.ending = true;
     (void)end(*all, lock, queue);
-  }
+  });
 }
 
 void wait_for_streams_of(std::int32_t physical_device) {
@@ -213,11 +209,10 @@ void streams_shut_down() {
   if (all == nullptr) return;
   std::vector<TaskList> dropped;
   Lock lock(all->mutex);
-  for (Queue& queue : all->queues) {
-    if (queue.bits == 0) continue;
+  all->queues.for_each([&](Queue& queue) {
     dropped.push_back(drop_tasks(*all, queue));
     give_back_queue(*all, queue);
-  }
+  });
   join_workers(*all, lock);
   all->closed = false;
 }
@@ -226,7 +221,7 @@ std::uint64_t streams_held() {
   StreamState* const all = stream_state.existing();
   if (all == nullptr) return 0;
   const std::lock_guard lock(all->mutex);
-  return all->created;
+  return all->queues.live() - all->defaults.size();
 }
 
 namespace calls {

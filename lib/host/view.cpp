@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What devshare/instrument.hpp shows of the state of the runtime: counters, device state, and a kernel's view of memory.
 #include "block.hpp"
+#include "events.hpp"
 #include "exports.hpp"
 #include "failure.hpp"
 #include "host_runtime.hpp"
@@ -60,7 +61,8 @@ Counters counters() {
           .registrations = registrations_held(),
           .tokens_exported = tokens_exported(),
           .handles_imported = handles_imported(),
-          .streams = streams_held()};
+          .streams = streams_held(),
+          .events = events_held()};
 }
 
 std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }

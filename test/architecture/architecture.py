@@ -30,7 +30,7 @@ PUBLIC_FLOOR = {
     "address.hpp": 2, "device.hpp": 2, "diagnostic.hpp": 2, "error.hpp": 2, "explain.hpp": 2, "format.hpp": 2,
     "host.hpp": 2, "mechanism.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
     "detail/owned.hpp": 2, "detail/runtime_layout.hpp": 2, "detail/runtime_record.hpp": 2,
-    "copy.hpp": 3, "host_registration.hpp": 3, "mapping.hpp": 3, "memory.hpp": 3, "peer.hpp": 3, "physical.hpp": 3,
+    "copy.hpp": 3, "event.hpp": 3, "host_registration.hpp": 3, "mapping.hpp": 3, "memory.hpp": 3, "peer.hpp": 3, "physical.hpp": 3,
     "rehouse.hpp": 3, "reservation.hpp": 3, "stream.hpp": 3, "stream_copy.hpp": 3,
     "choose.hpp": 4, "exported.hpp": 4, "imported.hpp": 4, "imported_handle.hpp": 4, "ticket.hpp": 4,
     "allow.hpp": 5, "borrow.hpp": 5, "deadline.hpp": 2, "endpoint.hpp": 5, "lend.hpp": 5,

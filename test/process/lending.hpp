@@ -47,7 +47,7 @@ class Told {
   std::vector<std::pair<LendingEvent::Kind, Errc>> events_;
 };
 
-using Event = LendingEvent::Kind;
+using Kind = LendingEvent::Kind;
 
 // Whether a result is the refusal that was expected, of whatever type.
 template <class R>

@@ -118,8 +118,8 @@ TEST_CASE("a borrower that dies is counted out, and its death is told; the memor
         me.pause_until("B", "holds");
         me.pause_until_ended("B");
         me.expect(soon([&] { return me.must(lent.holders(), "A looks").empty(); }), "nobody holds it any more");
-        me.expect(soon([&] { return told.count(Event::died) == 1; }), "and A was told");
-        me.expect_equal(told.count(Event::returned), 0U, "that it was no return");
+        me.expect(soon([&] { return told.count(Kind::died) == 1; }), "and A was told");
+        me.expect_equal(told.count(Kind::returned), 0U, "that it was no return");
         me.must(me.must(std::move(lent).close(Deadline::now()), "A closes at once").close(), "and frees");
       }
       a.leave();
@@ -285,9 +285,9 @@ TEST_CASE("leases are counted as they are: ten of one borrower and five of anoth
       Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
       Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
       me.step("offered");
-      while (told.count(Event::returned) < 15) {
+      while (told.count(Kind::returned) < 15) {
         me.must(lender.dispatch(10s), "A dispatches");
-        const std::size_t open = told.count(Event::imported) - told.count(Event::returned);
+        const std::size_t open = told.count(Kind::imported) - told.count(Kind::returned);
         const auto holders = me.must(lent.holders(), "A looks");
         me.expect(holders.size() >= open && holders.size() <= 15, "as many as there are");
       }

@@ -97,7 +97,7 @@ TEST_CASE("both sides have a descriptor for an event loop: readable when there i
     me.expect(!readable(lender.native_handle(), 0), "nothing is there yet");
     me.expect_equal(me.must(lender.dispatch(), "A dispatches"), 0U, "and nothing is done");
     me.step("offered");
-    while (told.count(Event::imported) == 0) {
+    while (told.count(Kind::imported) == 0) {
       me.expect(readable(lender.native_handle(), 10'000), "something comes");
       me.expect(me.must(lender.dispatch(), "A dispatches") > 0, "and is dealt with");
     }
@@ -109,7 +109,7 @@ TEST_CASE("both sides have a descriptor for an event loop: readable when there i
     me.must(lent.withdraw(), "A withdraws");
     me.pause_until_ended("B");
     me.expect(readable(lender.native_handle(), 10'000), "a death is heard");
-    while (told.count(Event::died) == 0) me.must(lender.dispatch(10s), "and dealt with");
+    while (told.count(Kind::died) == 0) me.must(lender.dispatch(10s), "and dealt with");
     me.expect(me.must(lent.holders(), "A looks").empty(), "nobody holds it");
     me.must(me.must(std::move(lent).close(Deadline::now()), "A closes").close(), "and frees");
   });

@@ -30,7 +30,7 @@ template <class... T>
 struct List {};
 
 // Each owns something of the runtime.
-using Owners = List<DeviceMemory, PeerAccess, Stream, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
+using Owners = List<DeviceMemory, PeerAccess, Stream, Event, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
                     SharedMemoryKey<UnownedMemory>, SharedMemoryKey<EngineBlock>, Refused<DeviceMemory>,
                     Refused<SharedMemoryKey<>>, Result<DeviceMemory>, Result<SharedMemoryKey<>, Refused<DeviceMemory>>,
                     Result<DeviceMemory, Refused<SharedMemoryKey<>>>>;
