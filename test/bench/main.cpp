@@ -42,6 +42,9 @@ constexpr Part parts[] = {
     {"many-exports", many_exports_rows},
     {"many-importers", many_importers_rows},
     {"repeated-import", repeated_import_rows},
+    {"lending", lending_rows},
+    {"lending-wake", lending_wake_rows},
+    {"lending-crowd", lending_crowd_rows},
     {"headers", header_rows},
 };
 

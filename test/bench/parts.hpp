@@ -13,6 +13,10 @@ std::vector<Row> call_rows();    // instructions of a wrapped call
 std::vector<Row> share_rows();   // a whole share, against the program by hand and against Boost
 std::vector<Row> handle_rows();  // a whole share by handle, pieces of a range, a wake
 std::vector<Row> copy_rows();    // cold and warm copies, against the bare calls and memcpy
+std::vector<Row> lending_rows();        // a borrow, and 32 at once, against the same by hand
+std::vector<Row> lending_wake_rows();   // a borrower that waits for newer data
+std::vector<Row> lending_crowd_rows();  // 8 borrowers at once
+
 std::vector<Row> header_rows();  // lines and memory of an include
 
 std::vector<Row> many_exports_rows();     // import from a process with 10,000 exports

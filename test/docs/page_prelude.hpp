@@ -2,10 +2,12 @@
 // What the programs of the documents take for granted: a channel between two processes, and something to do.
 #include <devshare/devshare.hpp>
 
+#include <chrono>
 #include <span>
 #include <utility>
 
 using namespace devshare;
+using namespace std::chrono_literals;
 
 struct Channel {
   BarePid receive_pid();
@@ -18,3 +20,5 @@ struct Channel {
 };
 
 Result<void> use(Device, DeviceSpan<std::byte>);
+void run_the_engine(DeviceSpan<std::byte>);
+void work_with(DeviceSpan<std::byte>);
