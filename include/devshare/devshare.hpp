@@ -16,6 +16,7 @@
 #include <devshare/event.hpp>
 #include <devshare/explain.hpp>
 #include <devshare/exported.hpp>
+#include <devshare/host_pages.hpp>
 #include <devshare/host_registration.hpp>
 #include <devshare/imported.hpp>
 #include <devshare/imported_handle.hpp>

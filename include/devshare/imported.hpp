@@ -5,6 +5,7 @@
 #include <devshare/address.hpp>
 #include <devshare/detail/owned.hpp>
 #include <devshare/device.hpp>
+#include <devshare/host_pages.hpp>
 #include <devshare/mechanism.hpp>
 #include <devshare/peer.hpp>
 #include <devshare/result.hpp>
@@ -48,7 +49,7 @@ struct ImportPolicy {
 };
 
 DEVSHARE_API Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device,
-                                             PeerAccess* grant, AccessMode access) noexcept;
+                                             PeerAccess* grant, AccessMode access, Populate populate) noexcept;
 DEVSHARE_API bool import_is_for_reading(const Session& session, const ImportValue& value) noexcept;
 DEVSHARE_API Result<void> check_import(const Session& session, const ImportValue& value) noexcept;
 
@@ -70,15 +71,19 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // mapping_limit, address_space_exhausted, unsupported_by_runtime, no_device_context, runtime_gone, refused.
   // ACL: aclrtIpcMemImportByKey with flag 1; or import, reserve, map and set access of a physical handle, which all
   // happen or none.
-  static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device) noexcept {
-    return open_with(ticket, device, nullptr);
+  // With Populate::now the host runtime maps every page at once, by the first open of a ticket in this process; the size
+  // of the pages is the exporter's choice. backing() says what became of it.
+  static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device,
+                                           Populate populate = Populate::when_touched) noexcept {
+    return open_with(ticket, device, nullptr, populate);
   }
   // The same with a grant of the caller, which the import keeps until its last object in this process has ended. By key
   // the runtime then enables nothing itself (flag 0). Refused, the grant ends.
   // Further error: peer_mismatch, the grant is for other devices.
   static Result<BasicImportedMapping> open(const ReceivedTicket& ticket, const Device& device,
-                                           DEVSHARE_CONSUMED_PARAMETER PeerAccess access) noexcept {
-    return open_with(ticket, device, &access);
+                                           DEVSHARE_CONSUMED_PARAMETER PeerAccess access,
+                                           Populate populate = Populate::when_touched) noexcept {
+    return open_with(ticket, device, &access, populate);
   }
   template <class M, class... Arguments>
   static void open(const Ticket<M>&, Arguments&&...) = delete;  // a process cannot import what it exported
@@ -97,6 +102,13 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   DEVSHARE_READS Mechanism mechanism() const noexcept { return import_.value().mechanism; }
   // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(import_.session(), import_.value().device); }
+
+  // The pages of the machine that the memory is in, where the runtime keeps it in the machine's memory, and whether all
+  // are mapped in this process.
+  DEVSHARE_READS HostBacking backing() const noexcept {
+    if (!import_.holds()) return {};
+    return detail::backing_at(import_.session(), import_.value().address, import_.value().size);
+  }
 
   // Maps one more imported handle behind what is mapped, in a mapping that AddressReservation::map made. Refused, the
   // handle comes back and the mapping is what it was.
@@ -127,8 +139,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
  private:
   friend class AddressReservation;
   static Result<BasicImportedMapping> open_with(const ReceivedTicket& ticket, const Device& device,
-                                                PeerAccess* grant) noexcept {
-    auto opened = detail::open_import(ticket, device, grant, Access::mode);
+                                                PeerAccess* grant, Populate populate) noexcept {
+    auto opened = detail::open_import(ticket, device, grant, Access::mode, populate);
     if (!opened) [[unlikely]] return opened.error();
     return BasicImportedMapping(device.session(), *opened);
   }

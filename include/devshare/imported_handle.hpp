@@ -22,8 +22,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends
  public:
   // Takes tickets of handles; one of a key is mechanism_mismatch.
   // Errors: as ImportedMapping::open, but for those of mapping.
+  // With Populate::now the host runtime maps every page of it wherever it is mapped; the first open of a ticket in this
+  // process decides.
   // ACL: aclrtMemImportFromShareableHandle or its V2.
-  DEVSHARE_API static Result<ImportedHandle> open(const ReceivedTicket& ticket, const Device& device) noexcept;
+  DEVSHARE_API static Result<ImportedHandle> open(const ReceivedTicket& ticket, const Device& device,
+                                                  Populate populate = Populate::when_touched) noexcept;
   template <class M, class... Arguments>
   static void open(const Ticket<M>&, Arguments&&...) = delete;  // a process cannot import what it exported
   template <class... Arguments>
@@ -39,6 +42,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends
   }
   // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
+
+  // As PhysicalHandle::backing. Of normal pages it does not know which are there: a mapping does.
+  DEVSHARE_READS HostBacking backing() const noexcept {
+    return owned_.holds() ? detail::backing_of(owned_.session(), owned_.value()) : HostBacking{};
+  }
 
   // Ends this reference; the last one, mappings included, frees the handle.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFreePhysical.

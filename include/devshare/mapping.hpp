@@ -61,6 +61,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
+  // The pages of the machine that it is in, where the runtime keeps it in the machine's memory: of several handles the
+  // smallest pages, and populated only where all are. Unknown while it is asleep.
+  DEVSHARE_READS HostBacking backing() const noexcept {
+    return size() == 0 ? HostBacking{} : detail::backing_at(owned_.session(), owned_.value().address, size());
+  }
+
   // Maps one more handle behind what is mapped. Refused, the handle comes back and the mapping is what it was.
   // Errors: out_of_range (the range has no room: reserve more), mixed_memory (of another device, R29), no_backing
   // (asleep), mapping_limit, closed, forked, runtime_gone, refused. ACL: aclrtMapMem.
@@ -73,8 +79,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   // Errors: no_backing (asleep already), in_use (a copy is running on it), closed, forked, runtime_gone, refused.
   // Refused, everything is mapped as before. ACL: aclrtUnmapMem, aclrtFreePhysical.
   DEVSHARE_API DEVSHARE_READS Result<std::size_t> release_backing() & noexcept;
-  // Allocates the same sizes again and maps them where they were. Fails whole: then it is asleep as before. (Should a
-  // piece of the failed attempt refuse to be unmapped, it stays, bytes() shows it, and the next restore() goes on there.)
+  // Allocates the same sizes again, in pages as were asked for at first, and maps them where they were. Fails whole: then
+  // it is asleep as before. (Should a piece of the failed attempt refuse to be unmapped, it stays, bytes() shows it, and
+  // the next restore() goes on there.)
   // Errors: invalid_argument (it is not asleep), out_of_memory, fd_limit, no_space, mapping_limit, closed, forked,
   // runtime_gone, refused. ACL: aclrtMallocPhysical, aclrtMapMem.
   DEVSHARE_API DEVSHARE_READS Result<void> restore() & noexcept;

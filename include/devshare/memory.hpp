@@ -5,17 +5,20 @@
 #include <devshare/address.hpp>
 #include <devshare/detail/owned.hpp>
 #include <devshare/device.hpp>
+#include <devshare/host_pages.hpp>
 
 #include <cstddef>
 
 namespace devshare {
 
 // How a block is laid out. The default suits every product but 310P, where memory that is to be shared across devices
-// needs `peer_to_peer` (R43).
+// needs `peer_to_peer` (R43). The first two are of the card; the others of a machine that plays one (host_pages.hpp).
 struct Placement {
   enum class Pages : std::uint8_t { huge_first, huge_only, normal_only, huge_1g_only };
   Pages pages = Pages::huge_first;
   bool peer_to_peer = false;
+  HostPages host_pages = HostPages::normal;
+  Populate populate = Populate::when_touched;
 };
 
 class DeviceMemory;
@@ -31,9 +34,10 @@ struct MemoryValue {
 // What the runtime refused, as a Result that is made where it goes.
 DEVSHARE_API Result<DeviceMemory> allocation_failed(const Device& device, std::size_t bytes, acl::aclError code) noexcept;
 
-// The same calls on a device that is not current on this thread, or no longer there: out of line.
+// The same calls on a device that is not current on this thread, or no longer there, or with something to ask of the
+// machine: out of line.
 [[gnu::cold]] DEVSHARE_API Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes,
-                                                                  acl::aclrtMemMallocPolicy policy) noexcept;
+                                                                  Placement placement) noexcept;
 [[gnu::cold]] DEVSHARE_API Result<void> free_elsewhere(Session session, MemoryValue value) noexcept;
 
 struct MemoryPolicy {
@@ -48,6 +52,8 @@ struct MemoryPolicy {
     return refusal(record, Operation::free_memory, acl::Entry::aclrtFree, code, {.device = value.device});
   }
 };
+
+constexpr HostWish host_wish_of(Placement placement) noexcept { return {placement.host_pages, placement.populate}; }
 
 // The vendor's policy number of a placement.
 constexpr acl::aclrtMemMallocPolicy malloc_policy_of(Placement placement) noexcept {
@@ -70,14 +76,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   DEVSHARE_INLINE static Result<DeviceMemory> allocate(const Device& device, std::size_t bytes,
                                                        Placement placement = {}) noexcept {
     const detail::RuntimeRecord& record = *device.session().record;
-    const acl::aclrtMemMallocPolicy policy = detail::malloc_policy_of(placement);
-    if (!device.session().current() || !detail::is_current(record, device.number())) [[unlikely]] {
-      auto allocated = detail::allocate_elsewhere(device, bytes, policy);
+    if (detail::host_wish_of(placement).anything() || !device.session().current() ||
+        !detail::is_current(record, device.number())) [[unlikely]] {
+      auto allocated = detail::allocate_elsewhere(device, bytes, placement);
       if (!allocated) return allocated.error();
       return DeviceMemory(device.session(), *allocated);
     }
     void* address = nullptr;
-    const acl::aclError code = record.table.aclrtMalloc(&address, bytes, policy);
+    const acl::aclError code = record.table.aclrtMalloc(&address, bytes, detail::malloc_policy_of(placement));
     if (code == 0) [[likely]] return DeviceMemory(device.session(), {address, bytes, device.number()});
     return detail::allocation_failed(device, bytes, code);
   }
@@ -89,6 +95,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   DEVSHARE_READS std::size_t size() const noexcept { return owned_.holds() ? owned_.value().size : 0; }
   // Where the memory is. Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
+
+  // The pages of the machine that it is in, where the runtime keeps it in the machine's memory.
+  DEVSHARE_READS HostBacking backing() const noexcept {
+    if (!owned_.holds()) return {};
+    return detail::backing_at(owned_.session(), owned_.value().address, owned_.value().size);
+  }
 
   // Frees the memory. Where that fails the runtime keeps it; there is nothing left to hold here.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFree.

@@ -5,6 +5,7 @@
 #include <devshare/address.hpp>
 #include <devshare/detail/owned.hpp>
 #include <devshare/device.hpp>
+#include <devshare/host_pages.hpp>
 #include <devshare/memory.hpp>
 
 #include <cstddef>
@@ -29,13 +30,18 @@ struct PhysicalPolicy {
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
 };
 
+// What the runtime says of the pages of a handle; unknown in a session that is over.
+DEVSHARE_API HostBacking backing_of(const Session& session, const PhysicalValue& value) noexcept;
+
 }  // namespace detail
 
 // Host memory that devices reach by DMA: any of the host's, or of one NUMA node.
 struct HostPlacement {
   static constexpr std::int32_t any_node = -1;
   std::int32_t numa_node = any_node;
-  bool huge_pages = true;
+  bool huge_pages = true;  // as the vendor's runtime means it; the host runtime has `host_pages`
+  HostPages host_pages = HostPages::normal;
+  Populate populate = Populate::when_touched;
 };
 
 // One reference to physical memory, freed when it ends; the memory goes with the last one, in whatever process.
@@ -67,6 +73,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   }
   // Where the memory is, or for host memory which device it was allocated for. Only of one that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
+
+  // The pages of the machine that it is in, where the runtime keeps it in the machine's memory.
+  DEVSHARE_READS HostBacking backing() const noexcept {
+    return owned_.holds() ? detail::backing_of(owned_.session(), owned_.value()) : HostBacking{};
+  }
 
   // Gives the reference back. Errors: closed, forked, runtime_gone, refused. ACL: aclrtFreePhysical.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_handle); }

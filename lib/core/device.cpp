@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host_wish.hpp"
 #include "runtime_state.hpp"
 
 #include <devshare/copy.hpp>
@@ -49,13 +50,19 @@ Result<void> copy_carefully(const Device& device, const Copy& copy) noexcept {
                  {.device = device.number(), .needed = copy.size, .available = copy.room});
 }
 
-Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes, acl::aclrtMemMallocPolicy policy) noexcept {
+HostBacking backing_at(const Session& session, const void* address, std::size_t size) noexcept {
+  if (!session.alive() || session.record->extras.backing_at == nullptr) return {};
+  return session.record->extras.backing_at(address, size);
+}
+
+Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes, Placement placement) noexcept {
   if (!device.session().alive()) return unusable(device.session(), Operation::allocate);
   const RuntimeRecord& record = *device.session().record;
   const CurrentDevice current(record, device.number());
+  const HostWishes wishes(record, host_wish_of(placement));
   acl::aclError code = current.code();
   void* address = nullptr;
-  if (code == 0) code = record.table.aclrtMalloc(&address, bytes, policy);
+  if (code == 0) code = record.table.aclrtMalloc(&address, bytes, malloc_policy_of(placement));
   if (code == 0) return MemoryValue{address, bytes, device.number()};
   return refusal(record, Operation::allocate, acl::Entry::aclrtMalloc, code,
                  {.device = device.number(), .needed = bytes});

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening and ending the process's runtime.
+#include "../host/backing_facts.hpp"
 #include "../host/block.hpp"
 #include "../host/host_runtime.hpp"
 #include "../host/ledger.hpp"
+#include "../host/page_wish.hpp"
 #include "../host/reading.hpp"
 #include "../vendor/loader.hpp"
 #include "locks.hpp"
@@ -45,7 +47,10 @@ void take_host(RuntimeState& state) noexcept {
   state.extras = {.last_cause = &host::last_cause,
                   .import_gone = &import_gone_on_host,
                   .import_for_reading = &host::import_for_reading,
-                  .imported_for_reading = &host::imported_for_reading};
+                  .imported_for_reading = &host::imported_for_reading,
+                  .wish_pages = &host::wish_pages,
+                  .backing_at = &host::backing_at,
+                  .backing_of = &host::backing_of};
   state.backend_session = host::session_word();
   state.is_host = true;
   host::note_chosen();

@@ -29,6 +29,7 @@ struct HandleRecord {
   std::size_t size = 0;                  // as asked for
   std::size_t physical_size = 0;         // whole pages
   acl::aclrtPhysicalMemProp property{};  // what it was allocated with; of no meaning for an import
+  HostWish host;                         // what was asked of the machine's memory, to be asked again
   bool needs_access = false;             // the device reaches it only after aclrtMemSetAccess
   // How a reference is given up: own handles and imported ones count in different tables.
   Result<void> (*drop)(HandleRecord*) noexcept = nullptr;
@@ -49,9 +50,11 @@ const HandleExport* remembered_export(acl::aclrtDrvMemHandle handle) noexcept;
 // For whoever waits for an export that another thread makes, with Lock::handles. Re-made in a forked child.
 std::condition_variable& handle_exports_changed() noexcept;
 
-// Allocates what `property` says. The record comes with one reference. For PhysicalHandle and Mapping::restore.
+// Allocates what `property` says, in pages as `host` says. The record comes with one reference. For PhysicalHandle and
+// Mapping::restore.
 Result<HandleRecord*> allocate_handle(const Session& session, std::int32_t device, std::size_t bytes,
-                                      const acl::aclrtPhysicalMemProp& property, Operation operation) noexcept;
+                                      const acl::aclrtPhysicalMemProp& property, HostWish host,
+                                      Operation operation) noexcept;
 
 inline PhysicalValue physical_value(HandleRecord* record) noexcept {
   return {record, record->size, record->physical_size, record->device};

@@ -15,7 +15,9 @@ namespace devshare {
 namespace detail {
 namespace {
 
-Backing backing_of(const HandleRecord& handle) noexcept { return {handle.property, handle.size, handle.physical_size}; }
+Backing backing_of(const HandleRecord& handle) noexcept {
+  return {handle.property, handle.host, handle.size, handle.physical_size};
+}
 
 void drop_or_report(HandleRecord* handle) noexcept {
   if (auto dropped = handle->drop(handle); !dropped) report({DiagnosticEvent::close_failed, dropped.error(), nullptr});
@@ -44,7 +46,7 @@ Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) 
 
 // New memory for the first of those that sleep.
 Result<void> wake_next(Range& range, const Backing& lost, Operation operation) noexcept {
-  DEVSHARE_TRY(handle, allocate_handle(range.session, range.device, lost.size, lost.property, operation));
+  DEVSHARE_TRY(handle, allocate_handle(range.session, range.device, lost.size, lost.property, lost.host, operation));
   if (auto mapped = map_piece(range, handle, operation); !mapped) {
     drop_or_report(handle);
     return mapped.error();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Physical handles: allocated, or retained from an address. Several PhysicalHandles of one handle share its record, so
 // that all of them know of its one export.
+#include "../core/host_wish.hpp"
 #include "../core/locks.hpp"
 #include "../core/session_listeners.hpp"
 #include "handle_record.hpp"
@@ -146,7 +147,8 @@ const HandleExport* remembered_export(acl::aclrtDrvMemHandle handle) noexcept {
 std::condition_variable& handle_exports_changed() noexcept { return table().exports_changed; }
 
 Result<HandleRecord*> allocate_handle(const Session& session, std::int32_t device, std::size_t bytes,
-                                      const acl::aclrtPhysicalMemProp& property, Operation operation) noexcept {
+                                      const acl::aclrtPhysicalMemProp& property, HostWish host,
+                                      Operation operation) noexcept {
   const RuntimeRecord& runtime = *session.record;
   if (runtime.table.aclrtMallocPhysical == nullptr || runtime.table.aclrtFreePhysical == nullptr) {
     return lacking(operation, acl::Entry::aclrtMallocPhysical);
@@ -162,6 +164,7 @@ Result<HandleRecord*> allocate_handle(const Session& session, std::int32_t devic
   }
   const std::size_t physical_size = (bytes + granularity - 1) / granularity * granularity;
   acl::aclrtDrvMemHandle handle = nullptr;
+  const HostWishes wishes(runtime, host);
   const acl::aclError code = runtime.table.aclrtMallocPhysical(&handle, physical_size, &property, 0);
   if (code != 0) {
     return refusal(runtime, operation, acl::Entry::aclrtMallocPhysical, code,
@@ -174,6 +177,7 @@ Result<HandleRecord*> allocate_handle(const Session& session, std::int32_t devic
   record->size = bytes;
   record->physical_size = physical_size;
   record->property = property;
+  record->host = host;
   record->needs_access = property.location.type != acl::mem_location_type::device;
   record->drop = &free_reference;
   record->abandon = &abandon_reference;
@@ -198,12 +202,17 @@ Result<void> PhysicalPolicy::close(const Session&, const Value& value) noexcept 
   return value.record->drop(value.record);
 }
 
+HostBacking backing_of(const Session& session, const PhysicalValue& value) noexcept {
+  if (!session.alive() || session.record->extras.backing_of == nullptr) return {};
+  return session.record->extras.backing_of(value.record->handle);
+}
+
 }  // namespace detail
 
 namespace {
 
 Result<PhysicalHandle> allocated(const Device& device, std::size_t bytes, acl::aclrtMemAttr attribute,
-                                 acl::aclrtMemLocation location) noexcept {
+                                 acl::aclrtMemLocation location, detail::HostWish host) noexcept {
   constexpr Operation operation = Operation::allocate_physical;
   const detail::Session& session = device.session();
   if (!session.alive()) return detail::unusable(session, operation);
@@ -212,7 +221,7 @@ Result<PhysicalHandle> allocated(const Device& device, std::size_t bytes, acl::a
                                            .memAttr = attribute,
                                            .location = location,
                                            .reserve = 0};
-  DEVSHARE_TRY(record, detail::allocate_handle(session, device.number(), bytes, property, operation));
+  DEVSHARE_TRY(record, detail::allocate_handle(session, device.number(), bytes, property, host, operation));
   return PhysicalHandle(session, detail::physical_value(record));
 }
 
@@ -220,19 +229,22 @@ Result<PhysicalHandle> allocated(const Device& device, std::size_t bytes, acl::a
 
 Result<PhysicalHandle> PhysicalHandle::allocate(const Device& device, std::size_t bytes, Placement placement) noexcept {
   return allocated(device, bytes, detail::attribute_of(placement),
-                   {.id = static_cast<std::uint32_t>(device.number()), .type = acl::mem_location_type::device});
+                   {.id = static_cast<std::uint32_t>(device.number()), .type = acl::mem_location_type::device},
+                   detail::host_wish_of(placement));
 }
 
 Result<PhysicalHandle> PhysicalHandle::allocate_on_host(const Device& device, std::size_t bytes,
                                                         HostPlacement placement) noexcept {
   const auto attribute = placement.huge_pages ? acl::mem_attr::ddr_huge : acl::mem_attr::ddr_normal;
+  const detail::HostWish host{placement.host_pages, placement.populate};
   if (placement.numa_node == HostPlacement::any_node) {
-    return allocated(device, bytes, attribute, {.id = 0, .type = acl::mem_location_type::host});
+    return allocated(device, bytes, attribute, {.id = 0, .type = acl::mem_location_type::host}, host);
   }
   if (placement.numa_node < 0)
     return Error(Errc::invalid_argument, Operation::allocate_physical, {.device = device.number()});
   return allocated(device, bytes, attribute,
-                   {.id = static_cast<std::uint32_t>(placement.numa_node), .type = acl::mem_location_type::host_numa});
+                   {.id = static_cast<std::uint32_t>(placement.numa_node), .type = acl::mem_location_type::host_numa},
+                   host);
 }
 
 namespace {
@@ -256,6 +268,15 @@ Result<std::size_t> mapped_size(const detail::RuntimeRecord& runtime, const Devi
   return size;
 }
 
+// What to ask for when memory like that of somebody else's handle is allocated: what it was asked to be, as far as can
+// be seen.
+detail::HostWish wish_for(const detail::RuntimeRecord& runtime, acl::aclrtDrvMemHandle handle) noexcept {
+  if (runtime.extras.backing_of == nullptr) return {};
+  const HostBacking backing = runtime.extras.backing_of(handle);
+  if (backing.pages == HostBacking::Pages::huge) return {.pages = HostPages::huge_if_free};
+  return {.populate = backing.populated ? Populate::now : Populate::when_touched};
+}
+
 // The record of a handle that was retained just now.
 Result<detail::HandleRecord> describe_retained(const Device& device, acl::aclrtDrvMemHandle handle,
                                                DeviceSpan<std::byte> mapped) noexcept {
@@ -273,6 +294,7 @@ Result<detail::HandleRecord> describe_retained(const Device& device, acl::aclrtD
     return detail::refusal(runtime, operation, acl::Entry::aclrtMemGetAllocationPropertiesFromHandle, code,
                            {.device = device.number()});
   }
+  record.host = wish_for(runtime, handle);
   record.needs_access = record.property.location.type != acl::mem_location_type::device;
   const auto owner = static_cast<std::int32_t>(record.property.location.id);
   if (!record.needs_access && owner != device.number()) {  // the caller's device would go into tickets

@@ -21,6 +21,7 @@ struct Piece {
 // What a piece was, for the time it has no memory.
 struct Backing {
   acl::aclrtPhysicalMemProp property;
+  HostWish host;
   std::size_t size = 0;
   std::size_t physical_size = 0;
 };

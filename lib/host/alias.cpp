@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "alias.hpp"
 
+#include "machine_pages.hpp"
+
 #include <sys/mman.h>
 
 namespace devshare::host {
@@ -11,34 +13,42 @@ constexpr int nothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 }  // namespace
 
 AliasRange::~AliasRange() {
-  if (std::byte* const begin = begin_.load(std::memory_order_acquire)) ::munmap(begin, bytes_);
+  if (std::byte* const reserved = reserved_.load(std::memory_order_acquire)) ::munmap(reserved, reserved_bytes());
+}
+
+// One huge page more than is shown: the kernel reserves at any page, and a piece may be in huge ones.
+std::uint64_t AliasRange::reserved_bytes() const noexcept { return bytes_ + huge_page_bytes; }
+
+std::byte* AliasRange::begin_in(std::byte* reserved) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(reserved);
+  return reserved + (huge_page_bytes - at % huge_page_bytes) % huge_page_bytes;
 }
 
 std::byte* AliasRange::begin() noexcept {
-  std::byte* begin = begin_.load(std::memory_order_acquire);
-  if (begin != nullptr) return begin;
-  void* const reserved = ::mmap(nullptr, bytes_, PROT_NONE, nothing, -1, 0);
-  if (reserved == MAP_FAILED) return nullptr;
-  if (begin_.compare_exchange_strong(begin, static_cast<std::byte*>(reserved), std::memory_order_acq_rel)) {
-    return static_cast<std::byte*>(reserved);
-  }
-  ::munmap(reserved, bytes_);
-  return begin;
+  std::byte* known = reserved_.load(std::memory_order_acquire);
+  if (known != nullptr) return begin_in(known);
+  void* const made = ::mmap(nullptr, reserved_bytes(), PROT_NONE, nothing, -1, 0);
+  if (made == MAP_FAILED) return nullptr;
+  auto* const reserved = static_cast<std::byte*>(made);
+  if (reserved_.compare_exchange_strong(known, reserved, std::memory_order_acq_rel)) return begin_in(reserved);
+  ::munmap(made, reserved_bytes());
+  return begin_in(known);
 }
 
-std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable) noexcept {
+std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable,
+                            bool populate) noexcept {
   std::byte* const begin = this->begin();
   if (begin == nullptr) return nullptr;
   std::byte* const place = begin + (address - base_);
-  void* const shown =
-      ::mmap(place, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  void* const shown = ::mmap(place, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                             MAP_SHARED | MAP_FIXED | (populate ? MAP_POPULATE : 0), descriptor, 0);
   return shown == MAP_FAILED ? nullptr : place;
 }
 
 void AliasRange::hide(std::uintptr_t address, std::uint64_t bytes) noexcept {
-  std::byte* const begin = begin_.load(std::memory_order_acquire);
-  if (begin == nullptr) return;
-  std::byte* const place = begin + (address - base_);
+  std::byte* const reserved = reserved_.load(std::memory_order_acquire);
+  if (reserved == nullptr) return;
+  std::byte* const place = begin_in(reserved) + (address - base_);
   // Where the kernel has no mapping to spare, the file stays there and cannot be touched.
   if (::mmap(place, bytes, PROT_NONE, nothing | MAP_FIXED, -1, 0) == MAP_FAILED) ::mprotect(place, bytes, PROT_NONE);
 }

@@ -22,8 +22,9 @@ class AliasRange {
   // again would put a new mapping under those who use the first.
   std::unique_lock<std::mutex> alone() { return std::unique_lock(showing_); }
 
-  // Shows the file at the place of `address`, a public one. Null with errno set when the kernel gives no mapping.
-  std::byte* show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable) noexcept;
+  // Shows the file at the place of `address`, a public one; with `populate` all its pages at once. Null with errno set
+  // when the kernel gives no mapping.
+  std::byte* show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable, bool populate) noexcept;
 
   // Nothing is at the place of `address` any more: touching it faults. Never an munmap, since another thread's mapping
   // could fall into the hole.
@@ -31,10 +32,12 @@ class AliasRange {
 
  private:
   std::byte* begin() noexcept;  // reserved at the first call; null with errno set
+  std::uint64_t reserved_bytes() const noexcept;
+  static std::byte* begin_in(std::byte* reserved) noexcept;
 
   const std::uintptr_t base_;
   const std::uint64_t bytes_;
-  std::atomic<std::byte*> begin_{nullptr};
+  std::atomic<std::byte*> reserved_{nullptr};
   std::mutex showing_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers.hpp"
 
+#include "machine_pages.hpp"
 #include "peer_identity.hpp"
 #include "profile.hpp"
 
@@ -81,6 +82,17 @@ std::string explain(const Reply& reply, Asked asked) {
   }
 }
 
+bool keeps_its_size(const Reply& reply, const UniqueFd& file, const struct stat& status) noexcept {
+  if (status.st_size < 0 || static_cast<std::uint64_t>(status.st_size) < reply.offset + reply.size) return false;
+  if (reply.unsealed) {
+    // Files that cannot be sealed come from runtimes that were told to use them; trusted only by one that was, too.
+    return profile().backing_fallback_allowed || !profile().backing_directory.empty();
+  }
+  constexpr int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & wanted) == wanted;
+}
+
 }  // namespace
 
 acl::aclError refuse_answer(const Reply& reply, Asked what) {
@@ -92,19 +104,16 @@ acl::aclError refuse_answer(const Reply& reply, Asked what) {
   return refuse(reply.code, cause, explain(reply, what));
 }
 
-bool keeps_its_size(const Reply& reply, const UniqueFd& file) noexcept {
+std::uint64_t checked_pages(const Reply& reply, const UniqueFd& file) noexcept {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || status.st_size < 0 ||
-      static_cast<std::uint64_t>(status.st_size) < reply.offset + reply.size) {
-    return false;
-  }
-  if (reply.unsealed) {
-    // Files that cannot be sealed come from runtimes that were told to use them; trusted only by one that was, too.
-    return profile().backing_fallback_allowed || !profile().backing_directory.empty();
-  }
-  constexpr int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  return seals >= 0 && (seals & wanted) == wanted;
+  if (::fstat(file.get(), &status) != 0 || !keeps_its_size(reply, file, status)) return 0;
+  // Only a file that speaks of large pieces is asked whether it has nothing else.
+  if (static_cast<std::uint64_t>(status.st_blksize) <= normal_page_bytes()) return normal_page_bytes();
+  const std::uint64_t bytes = page_bytes_of(file.get());
+  if (bytes == normal_page_bytes()) return bytes;
+  if (bytes > huge_page_bytes) return 0;
+  // A handle's memory is mapped at multiples of its own pages, beside others'.
+  return reply.op == Op::import_handle && reply.page_size % bytes != 0 ? 0 : bytes;
 }
 
 }  // namespace devshare::host

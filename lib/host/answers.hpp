@@ -14,7 +14,9 @@ enum class Asked : std::uint8_t { key, token };
 // The refusal that a reply with a code is, recorded for this thread with a text.
 acl::aclError refuse_answer(const Reply& reply, Asked what);
 
-// What makes a SIGBUS by another process's doing impossible: the file is as long as was said and stays so.
-bool keeps_its_size(const Reply& reply, const UniqueFd& file) noexcept;
+// The machine's pages that received memory is in; 0 for what is not taken. A file that is as long as was said and stays
+// so makes a SIGBUS by another process's doing impossible; pages that do not fit where the memory is to lie would be
+// mapped over its neighbours.
+std::uint64_t checked_pages(const Reply& reply, const UniqueFd& file) noexcept;
 
 }  // namespace devshare::host

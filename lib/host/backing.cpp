@@ -3,6 +3,7 @@
 
 #include "block.hpp"
 #include "failure.hpp"
+#include "machine_pages.hpp"
 #include "profile.hpp"
 
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -77,19 +79,13 @@ UniqueFd open_unlinked(const std::string& directory) {
   });
 }
 
-// Reserves every byte now, also where the file system has no fallocate: else the first touch of a page that does not
-// fit would kill the process (B047). 0 or an errno.
-int reserve(const UniqueFd& file, std::uint64_t bytes) {
-  return ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-}
-
 acl::aclError make_in_directory(const std::string& directory, std::uint64_t bytes, Backing* out) {
   UniqueFd file = open_unlinked(directory);
   if (!file) {
     if (table_is_full(errno)) return no_descriptor(errno);
     return backend_unavailable("making a file in " + directory, errno);
   }
-  const int error = reserve(file, bytes);
+  const int error = reserve_file(file.get(), bytes);
   if (error == ENOSPC || error == EDQUOT) {
     file = {};  // gives back what was reserved before the file system was full
     struct statvfs room {};
@@ -100,7 +96,7 @@ acl::aclError make_in_directory(const std::string& directory, std::uint64_t byte
                   fmt::format("{} bytes do not fit in {}, which has {} left", bytes, directory, available));
   }
   if (error != 0) return not_made("in " + directory, bytes, error);
-  *out = {std::move(file), false};
+  *out = {.descriptor = std::move(file), .sealed = false, .page_bytes = normal_page_bytes(), .populated = true};
   return 0;
 }
 
@@ -120,7 +116,39 @@ acl::aclError make_fallback(std::uint64_t bytes, Backing* out) {
   return table_is_full(error) ? no_descriptor(error) : not_made("without seals", bytes, error);
 }
 
+acl::aclError make_memfd(std::uint64_t bytes, Backing* out) {
+  const bool fallback_allowed = profile().backing_fallback_allowed;
+  UniqueFd memory = open_with_room([] { return ::memfd_create("devshare", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
+  if (!memory) {
+    const int error = errno;
+    if (table_is_full(error)) return no_descriptor(error);
+    return fallback_allowed ? make_fallback(bytes, out) : backend_unavailable("memfd_create", error);
+  }
+  if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) return not_made("as a memfd", bytes, errno);
+  const bool sealed = ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  if (!sealed && !fallback_allowed) return backend_unavailable("F_ADD_SEALS", errno);
+  *out = {.descriptor = std::move(memory), .sealed = sealed};
+  return 0;
+}
+
+bool is_full(int error) { return error == ENOSPC || error == ENOMEM || error == EDQUOT; }
+
 }  // namespace
+
+// Every byte, also where the file system has no fallocate: else the first touch of a page that does not fit would kill
+// the process (B047). Little by little: a signal takes back what a call has done, and where signals are frequent a long
+// one would never end.
+int reserve_file(int descriptor, std::uint64_t bytes) {
+  constexpr std::uint64_t step = std::uint64_t{2} << 20;
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t part = std::min(step, bytes - done);
+    const int error = ::posix_fallocate(descriptor, static_cast<off_t>(done), static_cast<off_t>(part));
+    if (error == EINTR) continue;
+    if (error != 0) return error;
+    done += part;
+  }
+  return 0;
+}
 
 int make_unsealed(std::uint64_t bytes, UniqueFd* out) {
   if (UniqueFd memory = open_with_room([] { return ::memfd_create("devshare", MFD_CLOEXEC); })) {
@@ -130,25 +158,23 @@ int make_unsealed(std::uint64_t bytes, UniqueFd* out) {
   }
   UniqueFd file = open_unlinked(fallback_directory());
   if (!file) return errno;
-  if (const int error = reserve(file, bytes)) return error;
+  if (const int error = reserve_file(file.get(), bytes)) return error;
   *out = std::move(file);
   return 0;
 }
 
-acl::aclError make_backing(std::uint64_t bytes, Backing* out) {
-  const Profile& switches = profile();
-  if (!switches.backing_directory.empty()) return make_in_directory(switches.backing_directory, bytes, out);
-
-  UniqueFd memory = open_with_room([] { return ::memfd_create("devshare", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
-  if (!memory) {
-    const int error = errno;
-    if (table_is_full(error)) return no_descriptor(error);
-    return switches.backing_fallback_allowed ? make_fallback(bytes, out) : backend_unavailable("memfd_create", error);
+acl::aclError make_backing(std::uint64_t bytes, bool populate, Backing* out) {
+  const std::string& directory = profile().backing_directory;
+  if (!directory.empty()) return make_in_directory(directory, bytes, out);
+  if (const acl::aclError refused = make_memfd(bytes, out)) return refused;
+  out->page_bytes = normal_page_bytes();
+  if (!populate) return 0;
+  const int error = reserve_file(out->descriptor.get(), bytes);
+  if (is_full(error)) {
+    out->descriptor = {};
+    return not_made("with all its pages", bytes, error);
   }
-  if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) return not_made("as a memfd", bytes, errno);
-  const bool sealed = ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
-  if (!sealed && !switches.backing_fallback_allowed) return backend_unavailable("F_ADD_SEALS", errno);
-  *out = {std::move(memory), sealed};
+  out->populated = error == 0;
   return 0;
 }
 

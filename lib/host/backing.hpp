@@ -18,11 +18,17 @@ namespace devshare::host {
 struct Backing {
   UniqueFd descriptor;
   bool sealed = true;
+  std::uint64_t page_bytes = 0;  // of the machine's pages
+  bool populated = false;        // all pages are there
 };
 
-// `bytes` zero bytes, close-on-exec. Refuses with 207001 and the reason: descriptor_limit, no_space (needed and
-// available), backend_unavailable with errno.
-acl::aclError make_backing(std::uint64_t bytes, Backing* out);
+// `bytes` zero bytes in normal pages, close-on-exec; with `populate` all of them are there, unless a sandbox knows no
+// way. Refuses with 207001 and the reason: descriptor_limit, no_space (needed and available), backend_unavailable with
+// errno.
+acl::aclError make_backing(std::uint64_t bytes, bool populate, Backing* out);
+
+// Has a file of `bytes` take all its pages now. 0 or an errno.
+int reserve_file(int descriptor, std::uint64_t bytes);
 
 // What a system without sealed memfds has, for whoever DEVSHARE_HOST_FALLBACK permits: `bytes` zero bytes in a memfd
 // without seals, else in an unlinked file, where they are reserved. 0 or an errno.

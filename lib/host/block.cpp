@@ -9,9 +9,13 @@
 #include "failure.hpp"
 #include "fork.hpp"
 #include "host_memory.hpp"
+#include "huge_pages.hpp"
 #include "ledger.hpp"
+#include "machine_pages.hpp"
 #include "mapping_limit.hpp"
+#include "page_wish.hpp"
 #include "per_process.hpp"
+#include "profile.hpp"
 #include "window.hpp"
 
 #include <fmt/format.h>
@@ -48,6 +52,10 @@ bool has_own_addresses(const Block& block) {
   return block.origin == Origin::allocated || block.origin == Origin::imported;
 }
 
+std::uint64_t whole_huge_pages(std::uint64_t bytes) {
+  return (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+}
+
 acl::aclError refuse_addresses(const State& all, WindowPart part, std::uint64_t bytes) {
   const std::uint64_t largest = all.room.largest_free(part);
   return refuse(
@@ -71,6 +79,7 @@ Block* take_record(Origin origin, std::uint64_t backed, std::uint64_t page_size)
   block->backed = backed;
   block->page_size = page_size;
   block->origin = origin;
+  block->populated.store(false, std::memory_order_relaxed);
   block->accessible.store(true, std::memory_order_relaxed);
   block->id = next_id.fetch_add(1, std::memory_order_relaxed);
   return block;
@@ -88,13 +97,8 @@ bool retire(Block& block) {
   return true;
 }
 
-// The end of a retired block: after the last copy, its bytes, then its address and record.
-void dismantle(Block& block) {
-  for (std::uint64_t pins = block.life.load(std::memory_order_acquire); pins != 0;
-       pins = block.life.load(std::memory_order_acquire)) {
-    block.life.wait(pins, std::memory_order_acquire);
-  }
-  if (block.origin == Origin::imported) forget_cold_import(block);
+// Gives back the bytes, the address and the record of a block that nobody can find.
+void discard(Block& block) {
   close_block_bytes(block);
   block.memory.reset();
   block.alias = nullptr;
@@ -102,6 +106,25 @@ void dismantle(Block& block) {
   const std::lock_guard lock(all.mutex);
   if (has_own_addresses(block)) all.room.give_back(block.base, block.backed);
   all.pool.give_back(block);
+}
+
+// Maps a block that is not published yet where its pages want that. False, with errno set, where it cannot be and must.
+bool map_if_wanted(Block& block) {
+  if (!block.populate && !block.needs_view()) return true;
+  const std::byte* const view = map_block(block);
+  if (view == nullptr) return !block.needs_view();
+  block.populated.store(all_resident(view, block.backed), std::memory_order_relaxed);
+  return true;
+}
+
+// The end of a retired block: after the last copy, its bytes, then its address and record.
+void dismantle(Block& block) {
+  for (std::uint64_t pins = block.life.load(std::memory_order_acquire); pins != 0;
+       pins = block.life.load(std::memory_order_acquire)) {
+    block.life.wait(pins, std::memory_order_acquire);
+  }
+  if (block.origin == Origin::imported) forget_cold_import(block);
+  discard(block);
 }
 
 void end_allocation(Block& block) {
@@ -166,6 +189,8 @@ Origin PinnedBlock::origin() const noexcept { return block_->origin; }
 bool PinnedBlock::read_only() const noexcept { return block_->read_only; }
 bool PinnedBlock::p2p() const noexcept { return block_->p2p; }
 bool PinnedBlock::sealed() const noexcept { return block_->sealed; }
+std::uint64_t PinnedBlock::page_bytes() const noexcept { return block_->page_bytes; }
+bool PinnedBlock::populated() const noexcept { return block_->populated.load(std::memory_order_acquire); }
 std::uint64_t PinnedBlock::id() const noexcept { return block_->id; }
 const std::shared_ptr<const PhysicalMemory>& PinnedBlock::memory() const noexcept { return block_->memory; }
 const AliasRange* PinnedBlock::alias() const noexcept { return block_->alias; }
@@ -191,13 +216,24 @@ std::byte* PinnedBlock::view() const {
   return view;
 }
 
-acl::aclError allocate_block(const AllocationRequest& request, void** address) {
-  if (const acl::aclError code = ledger_claim(request.device, request.backed)) return code;
+namespace {
+
+enum class Pages : std::uint8_t { normal, populated, huge };
+
+acl::aclError allocate_in(Pages pages, const AllocationRequest& request, void** address) {
+  const bool huge = pages == Pages::huge;
+  const std::uint64_t backed = huge ? whole_huge_pages(request.backed) : request.backed;
+  if (const acl::aclError code = ledger_claim(request.device, backed)) return code;
   Backing backing;
-  acl::aclError code = make_backing(request.backed, &backing);
-  Block* const block = code == 0 ? take_record(Origin::allocated, request.backed, request.page_size) : nullptr;
+  acl::aclError code = 0;
+  if (huge) {
+    code = make_huge_backing(backed, &backing) ? 0 : acl::code::rt_memory_allocation;
+  } else {
+    code = make_backing(backed, pages == Pages::populated, &backing);
+  }
+  Block* const block = code == 0 ? take_record(Origin::allocated, backed, request.page_size) : nullptr;
   if (block == nullptr) {
-    ledger_take_back(request.device, request.backed);
+    ledger_take_back(request.device, backed);
     return code != 0 ? code : acl::code::rt_memory_allocation;
   }
   block->size = request.size;
@@ -206,14 +242,31 @@ acl::aclError allocate_block(const AllocationRequest& request, void** address) {
   block->read_only = request.read_only;
   block->p2p = request.p2p;
   block->sealed = backing.sealed;
+  block->page_bytes = backing.page_bytes;
+  block->populate = pages != Pages::normal;
   block->watch = {};
   open_block_bytes(*block, std::move(backing.descriptor), 0);
+  if (!map_if_wanted(*block)) {
+    code = refuse_mapping(backed, errno);
+    discard(*block);
+    ledger_take_back(request.device, backed);
+    return code;
+  }
   state.get().allocations.fetch_add(1, std::memory_order_relaxed);
-  state.get().allocated_bytes.fetch_add(request.backed, std::memory_order_relaxed);
-  ledger_commit(request.device, request.backed);
+  state.get().allocated_bytes.fetch_add(backed, std::memory_order_relaxed);
+  ledger_commit(request.device, backed);
   *address = reinterpret_cast<void*>(block->base);
   publish(*block);
   return 0;
+}
+
+}  // namespace
+
+// Whatever is in the way of huge pages is none of the caller's.
+acl::aclError allocate_block(const AllocationRequest& request, void** address) {
+  const PageWish wish = page_wish();
+  if (wish.huge && allocate_in(Pages::huge, request, address) == 0) return 0;
+  return allocate_in(wish.populate ? Pages::populated : Pages::normal, request, address);
 }
 
 acl::aclError free_block(void* address) {
@@ -268,12 +321,20 @@ acl::aclError adopt_import(ImportedBytes&& bytes, void** address) {
   block->read_only = bytes.read_only;
   block->p2p = false;
   block->sealed = bytes.sealed;
+  block->page_bytes = bytes.page_bytes;
+  block->populate = bytes.populate || block->needs_view();
   block->watch = bytes.watch;
   open_block_bytes(*block, std::move(bytes.descriptor), bytes.offset);
+  if (!map_if_wanted(*block)) {
+    const acl::aclError refused = refuse_mapping(block->backed, errno);
+    discard(*block);
+    return refused;
+  }
   state.get().imports.fetch_add(1, std::memory_order_relaxed);
   *address = reinterpret_cast<void*>(block->base);
+  const bool cold = block->view.load(std::memory_order_relaxed) == nullptr;
   publish(*block);
-  admit_cold_import(*block);
+  if (cold) admit_cold_import(*block);
   return 0;
 }
 
@@ -327,9 +388,17 @@ acl::aclError place_block(PlacedBlock&& placed) {
   block->alias = placed.alias;
   block->accessible.store(placed.accessible, std::memory_order_relaxed);
   block->shown = placed.shown;
+  block->page_bytes = placed.page_bytes;
+  block->populate = placed.populate;
+  block->populated.store(placed.populated, std::memory_order_relaxed);
   block->access = placed.access;
   block->access_given = -1;
   lend_block_bytes(*block, placed.descriptor, placed.view);
+  if (placed.view == nullptr && !map_if_wanted(*block)) {
+    const acl::aclError refused = refuse_mapping(block->backed, errno);
+    discard(*block);
+    return refused;
+  }
   publish(*block);
   return 0;
 }

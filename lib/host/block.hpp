@@ -6,6 +6,7 @@
 // and nothing else.
 #pragma once
 
+#include "machine_pages.hpp"
 #include "unique_fd.hpp"
 
 #include <devshare/acl/types.hpp>
@@ -59,6 +60,8 @@ class PinnedBlock {
   bool read_only() const noexcept;
   bool p2p() const noexcept;          // allocated with a P2P policy (R43)
   bool sealed() const noexcept;       // false only with the fallback of a system without sealed memfds
+  std::uint64_t page_bytes() const noexcept;  // of the machine's pages behind it; 0: memory that is the program's own
+  bool populated() const noexcept;            // mapped with all its pages
   std::uint64_t id() const noexcept;  // unique in this process, never reused
   int descriptor() const noexcept;    // -1 for a mapped import
   bool exporter_gone() const noexcept;
@@ -88,6 +91,8 @@ struct ImportedBytes {
   std::int32_t local_device = -1;  // physical importer
   bool read_only = false;
   bool sealed = true;
+  std::uint64_t page_bytes = normal_page_bytes();  // of the machine
+  bool populate = false;                           // maps it now, with all pages
   ExporterWatch watch;
 };
 

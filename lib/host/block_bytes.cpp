@@ -37,9 +37,11 @@ std::uint64_t cold_limit(const Block& block) noexcept {
 }
 
 // A mapping starts at a page of the host, and a block may start inside one: the bytes of the mapping before the view.
-std::uint64_t bytes_before(const Block& block) noexcept {
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return block.file_offset % page;
+std::uint64_t bytes_before(const Block& block) noexcept { return block.file_offset % block.page_bytes; }
+
+// Whole pages: of huge ones no part can be unmapped.
+std::uint64_t mapped_bytes(const Block& block) noexcept {
+  return (bytes_before(block) + block.backed + block.page_bytes - 1) / block.page_bytes * block.page_bytes;
 }
 
 bool use_descriptor(Block& block) noexcept {
@@ -63,17 +65,17 @@ bool drop_descriptor(Block& block) noexcept {
 // In the view of its reservation, or wherever the kernel likes. MAP_FAILED with errno set.
 void* map_file(Block& block, std::uint64_t before, bool writable) {
   if (block.alias != nullptr) {
-    std::byte* const shown = block.alias->show(block.base, block.backed, block.descriptor, writable);
+    std::byte* const shown = block.alias->show(block.base, block.backed, block.descriptor, writable, block.populate);
     return shown != nullptr ? shown : MAP_FAILED;
   }
-  return ::mmap(nullptr, before + block.backed, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-                block.descriptor, static_cast<off_t>(block.file_offset - before));
+  return ::mmap(nullptr, mapped_bytes(block), writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                MAP_SHARED | (block.populate ? MAP_POPULATE : 0), block.descriptor,
+                static_cast<off_t>(block.file_offset - before));
 }
 
 void unmap_file(Block& block, std::byte* view) {
   if (block.alias != nullptr) return block.alias->hide(block.base, block.backed);
-  const std::uint64_t before = bytes_before(block);
-  ::munmap(view - before, before + block.backed);
+  ::munmap(view - bytes_before(block), mapped_bytes(block));
 }
 
 // Maps the block; `closed` tells whether that closed its descriptor.

@@ -16,7 +16,8 @@ struct AllocationRequest {
   bool p2p = false;
 };
 
-// Claims the bytes, makes them and gives them an address. On a refusal nothing is left behind.
+// Claims the bytes, makes them and gives them an address, in the pages that this thread wishes (page_wish.hpp): whole
+// huge ones where it can have them. On a refusal nothing is left behind.
 acl::aclError allocate_block(const AllocationRequest& request, void** address);
 
 // Frees the allocation that starts at `address`: its importers lose it, copies in flight are waited for. Refuses with
@@ -43,12 +44,16 @@ struct PlacedBlock {
   bool sealed = true;
   bool accessible = true;
   bool shown = false;
+  bool populated = false;  // what is shown or viewed
+  std::uint64_t page_bytes = 0;
+  bool populate = false;
   std::uint32_t access = 0;
   int descriptor = -1;        // -1: there is a view
   std::byte* view = nullptr;  // null: made when it is needed
   std::shared_ptr<const PhysicalMemory> memory = nullptr;
   AliasRange* alias = nullptr;
 };
+// Makes a view of it at once where its pages want one; 207001 where there is no mapping to be had for that.
 acl::aclError place_block(PlacedBlock&& placed);
 
 // Ends the block at `address` if nothing is using it at this moment.

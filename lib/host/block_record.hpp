@@ -6,6 +6,7 @@
 #pragma once
 
 #include "block.hpp"
+#include "machine_pages.hpp"
 
 #include <algorithm>
 
@@ -17,7 +18,7 @@ struct Block {
   std::uint64_t size = 0;         // as asked for
   std::uint64_t file_offset = 0;  // of the first byte in the descriptor: 0 but for an import of an interior range
   std::uint64_t backed = 0;       // whole pages of the emulated device: what the ledger holds and the memfd is long
-  std::uint64_t page_size = 0;
+  std::uint64_t page_size = 0;    // of the emulated device
   std::uint64_t id = 0;
   std::int32_t device = -1;
   std::int32_t local_device = -1;
@@ -26,10 +27,13 @@ struct Block {
   bool read_only = false;
   bool p2p = false;
   bool sealed = true;
+  std::uint64_t page_bytes = 0;  // of the machine, behind it; 0: memory that is the program's own
+  bool populate = false;         // a mapping of it has all pages from the start
   ExporterWatch watch;
   std::shared_ptr<const PhysicalMemory> memory;  // of a mapped piece
   AliasRange* alias = nullptr;                   // of its reservation, where it is shown
   std::atomic<bool> accessible{true};
+  std::atomic<bool> populated{false};  // it was mapped with all its pages
 
   // Of a mapped piece too, and guarded by the mutex of the reservations.
   bool shown = false;              // the host may touch it at `base`
@@ -68,6 +72,9 @@ struct Block {
     std::uint64_t alone = live_bit | 1;
     return life.compare_exchange_strong(alone, 1, std::memory_order_acq_rel);
   }
+
+  // Not by its descriptor: it has a view from its birth to its end.
+  bool needs_view() const noexcept { return page_bytes > normal_page_bytes(); }
 
   bool contains(std::uintptr_t address) const noexcept { return address - base < std::max(size, backed); }
 };

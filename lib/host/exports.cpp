@@ -157,6 +157,7 @@ acl::aclError open_own_key(const KeyName& name, SharedBytes* out) {
   bytes.device = pinned.device();
   bytes.read_only = pinned.read_only();
   bytes.sealed = pinned.sealed();
+  bytes.page_bytes = pinned.page_bytes();
   bytes.watch = all.session->page()->watch(key->name.slot, key->watch);
   out->p2p_policy = pinned.p2p();
   out->keeper = all.session->page();

@@ -11,6 +11,7 @@
 #include "failure.hpp"
 #include "fork.hpp"
 #include "key.hpp"
+#include "page_wish.hpp"
 #include "peer_identity.hpp"
 #include "per_process.hpp"
 #include "profile.hpp"
@@ -86,7 +87,8 @@ acl::aclError fetch_foreign_key(const KeyName& name, SharedBytes* out) {
   Fetched fetched = ask_exporter(request);
   const Reply& reply = fetched.reply;
   if (reply.code != code::success) return refuse_answer(reply, Asked::key);
-  if (!keeps_its_size(reply, fetched.descriptor) || reply.device >= profile().device_count) {
+  const std::uint64_t page_bytes = checked_pages(reply, fetched.descriptor);
+  if (page_bytes == 0 || reply.device >= profile().device_count) {
     return refuse_answer({.code = code::rt_drv_internal, .reason = Reason::protocol}, Asked::key);
   }
   ImportedBytes& bytes = out->bytes;
@@ -97,6 +99,7 @@ acl::aclError fetch_foreign_key(const KeyName& name, SharedBytes* out) {
   bytes.device = reply.device;
   bytes.read_only = keep_for_reading(&bytes.descriptor) || reply.read_only;
   bytes.sealed = !reply.unsealed;
+  bytes.page_bytes = page_bytes;
   bytes.watch = fetched.page->watch(name.slot, reply.watch, profile().exporter_death_invalidates);
   out->p2p_policy = reply.p2p_policy;
   out->keeper = std::move(fetched.page);
@@ -130,6 +133,7 @@ acl::aclError open_key(const KeyName& name, const DeviceNumber& local, std::uint
   }
   if (const acl::aclError refused = check_peer_access(shared, local, flags)) return refused;
   shared.bytes.local_device = local.physical;
+  shared.bytes.populate = page_wish().populate;
   out->device = local;
   out->watch = shared.bytes.watch;
   out->keeper = std::move(shared.keeper);

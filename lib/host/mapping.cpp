@@ -7,6 +7,7 @@
 #include "calls.hpp"
 #include "device.hpp"
 #include "failure.hpp"
+#include "machine_pages.hpp"
 #include "mapping_limit.hpp"
 #include "profile.hpp"
 #include "reservation.hpp"
@@ -94,18 +95,22 @@ acl::aclError place(Reservation& in, std::uintptr_t address, const Physical& mem
                     .p2p = memory->p2p,
                     .sealed = memory->sealed,
                     .accessible = accessible,
+                    .page_bytes = memory->page_bytes,
+                    .populate = memory->populate,
                     .access = accessible ? access_bit(memory->local_device) : 0,
                     .descriptor = memory->descriptor.get(),
                     .memory = memory,
                     .alias = &in.alias};
   if (memory->in_host_memory()) {  // the processor may touch it, and its own address is its view
     if (accessible) {
-      if (const int error = open_window(address, memory->size, piece.descriptor, !memory->read_only)) {
+      if (const int error =
+              open_window(address, memory->size, piece.descriptor, !memory->read_only, memory->populate)) {
         return refuse_mapping(memory->size, error);
       }
     }
     piece.shown = accessible;
     piece.view = reinterpret_cast<std::byte*>(address);
+    piece.populated = accessible && memory->populate && all_resident(piece.view, memory->size);
   }
   const acl::aclError refused = place_block(std::move(piece));
   if (refused != 0 && memory->in_host_memory() && accessible) shut_window(address, memory->size);

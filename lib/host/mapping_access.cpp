@@ -102,10 +102,15 @@ acl::aclError give(Block& piece, std::int32_t who, acl::aclrtMemLocationType typ
   // The host touches what is its own, and what it was given, at the address of the mapping.
   const bool to_be_shown = who == the_host || piece.device < 0;
   if (to_be_shown && !piece.shown) {
-    if (const int error = open_window(piece.base, piece.backed, piece.memory->descriptor.get(), !piece.read_only)) {
+    if (const int error =
+            open_window(piece.base, piece.backed, piece.memory->descriptor.get(), !piece.read_only, piece.populate)) {
       return refuse_mapping(piece.backed, error);
     }
     piece.shown = true;
+    if (piece.device < 0 && piece.populate) {  // its own address is its view
+      const bool there = all_resident(reinterpret_cast<const void*>(piece.base), piece.backed);
+      piece.populated.store(there, std::memory_order_release);
+    }
   }
   piece.access |= access_bit(who);
   piece.access_given = type;

@@ -4,7 +4,10 @@
 #include "backing.hpp"
 #include "failure.hpp"
 #include "fork.hpp"
+#include "huge_pages.hpp"
 #include "ledger.hpp"
+#include "machine_pages.hpp"
+#include "page_wish.hpp"
 #include "per_process.hpp"
 #include "token_exports.hpp"
 
@@ -87,13 +90,25 @@ PhysicalMemory::~PhysicalMemory() {
   all.memories.fetch_sub(1, std::memory_order_relaxed);
 }
 
-acl::aclError make_physical(const PhysicalRequest& request, Physical* out) {
+namespace {
+
+enum class Pages : std::uint8_t { normal, populated, huge };
+
+// Memory is mapped at multiples of its own pages, which a switch may make smaller than the machine's huge ones.
+bool fits_huge_pages(const PhysicalRequest& request) { return request.page_size % huge_page_bytes == 0; }
+
+acl::aclError back(Pages pages, std::uint64_t bytes, Backing* out) {
+  if (pages != Pages::huge) return make_backing(bytes, pages == Pages::populated, out);
+  return make_huge_backing(bytes, out) ? acl::code::success : acl::code::rt_memory_allocation;
+}
+
+acl::aclError make_physical_in(Pages pages, const PhysicalRequest& request, Physical* out) {
   const bool on_device = request.device >= 0;
   if (on_device) {
     if (const acl::aclError refused = ledger_claim(request.device, request.size)) return refused;
   }
   Backing backing;
-  if (const acl::aclError refused = make_backing(request.size, &backing)) {
+  if (const acl::aclError refused = back(pages, request.size, &backing)) {
     if (on_device) ledger_take_back(request.device, request.size);
     return refused;
   }
@@ -101,6 +116,9 @@ acl::aclError make_physical(const PhysicalRequest& request, Physical* out) {
   made->file = inode_of(backing.descriptor.get());
   made->descriptor = std::move(backing.descriptor);
   made->sealed = backing.sealed;
+  made->page_bytes = backing.page_bytes;
+  made->populated = backing.populated;
+  made->populate = pages != Pages::normal;
   made->size = request.size;
   made->page_size = request.page_size;
   made->property = request.property;
@@ -116,6 +134,15 @@ acl::aclError make_physical(const PhysicalRequest& request, Physical* out) {
   return 0;
 }
 
+}  // namespace
+
+// Whatever is in the way of huge pages is none of the caller's.
+acl::aclError make_physical(const PhysicalRequest& request, Physical* out) {
+  const PageWish wish = page_wish();
+  if (wish.huge && fits_huge_pages(request) && make_physical_in(Pages::huge, request, out) == 0) return 0;
+  return make_physical_in(wish.populate ? Pages::populated : Pages::normal, request, out);
+}
+
 acl::aclError adopt_physical(PhysicalImport&& import, Physical* out) {
   const std::uint64_t file = inode_of(import.descriptor.get());
   const bool charged = import.device >= 0 && !import.elsewhere;
@@ -125,6 +152,9 @@ acl::aclError adopt_physical(PhysicalImport&& import, Physical* out) {
   const auto made = std::make_shared<PhysicalMemory>();
   made->descriptor = std::move(import.descriptor);
   made->sealed = import.sealed;
+  made->page_bytes = import.page_bytes;
+  made->populated = import.page_bytes > normal_page_bytes();
+  made->populate = import.populate || made->populated;
   made->size = import.size;
   made->page_size = import.page_size;
   made->property = import.property;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "block.hpp"
+#include "machine_pages.hpp"
 
 #include <devshare/acl/types.hpp>
 #include <devshare/acl/vmm_types.hpp>
@@ -23,6 +24,9 @@ enum class HandleOrigin : std::uint8_t { allocated, imported_v1, imported_v2 };
 struct PhysicalMemory {
   UniqueFd descriptor;  // a memfd of `size` bytes, sealed unless a fallback of the system was allowed
   bool sealed = true;
+  std::uint64_t page_bytes = normal_page_bytes();  // of the machine
+  bool populated = false;                          // all pages were there when it was made
+  bool populate = false;                           // its mappings have all pages from the start
   std::uint64_t size = 0;  // whole pages of the emulated device
   std::uint64_t page_size = 0;
   acl::aclrtPhysicalMemProp property{};  // as asked for, with a user's device id
@@ -66,7 +70,8 @@ acl::aclError free_handle(acl::aclrtDrvMemHandle handle);
 Physical hold_for_mapping(acl::aclrtDrvMemHandle handle);  // null for what is no live handle
 void drop_from_mapping(const Physical& memory);
 
-// New memory, its bytes claimed on its device. On a refusal nothing is left behind.
+// New memory, its bytes claimed on its device, in the pages that this thread wishes (page_wish.hpp): huge ones where it
+// can have them. On a refusal nothing is left behind.
 struct PhysicalRequest {
   std::uint64_t size = 0;  // whole pages
   std::uint64_t page_size = 0;
@@ -80,6 +85,8 @@ acl::aclError make_physical(const PhysicalRequest& request, Physical* out);
 struct PhysicalImport {
   UniqueFd descriptor;
   bool sealed = true;
+  std::uint64_t page_bytes = normal_page_bytes();
+  bool populate = false;
   std::uint64_t size = 0;
   std::uint64_t page_size = 0;
   acl::aclrtPhysicalMemProp property{};

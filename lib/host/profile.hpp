@@ -56,6 +56,8 @@ struct Profile {
   std::string socket_directory;   // "" = abstract socket names
   std::string backing_directory;  // device memory in files there; "" = memfd
   bool backing_fallback_allowed = false;
+  bool backing_huge = false;       // huge pages of the machine, where it has them
+  bool backing_populated = false;  // with all pages from the start
   bool raise_nofile = false;  // raise the soft descriptor limit to the hard one
 
   std::string journal;  // path of the JSON lines; "" = none

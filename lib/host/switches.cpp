@@ -197,6 +197,14 @@ bool set_fallback(Profile& profile, std::string_view text) {
   return parse_choice(text, "refuse", "allow", &profile.backing_fallback_allowed);
 }
 
+bool set_backing_pages(Profile& profile, std::string_view text) {
+  return parse_choice(text, "normal", "huge_if_free", &profile.backing_huge);
+}
+
+bool set_backing_populate(Profile& profile, std::string_view text) {
+  return parse_choice(text, "when_touched", "now", &profile.backing_populated);
+}
+
 bool set_raise_nofile(Profile& profile, std::string_view text) {
   return parse_choice(text, "0", "1", &profile.raise_nofile);
 }
@@ -261,6 +269,8 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_STATE", set_state, "none or an absolute path"},
     {"DEVSHARE_HOST_SOCKET_DIR", set_socket_dir, "an absolute path"},
     {"DEVSHARE_HOST_BACKING", set_backing, "an absolute path"},
+    {"DEVSHARE_HOST_BACKING_PAGES", set_backing_pages, "normal or huge_if_free"},
+    {"DEVSHARE_HOST_BACKING_POPULATE", set_backing_populate, "when_touched or now"},
     {"DEVSHARE_HOST_FALLBACK", set_fallback, "refuse or allow"},
     {"DEVSHARE_HOST_RAISE_NOFILE", set_raise_nofile, "0 or 1"},
     {"DEVSHARE_HOST_JOURNAL", set_journal, "a path"},

@@ -8,6 +8,7 @@
 #include "device.hpp"
 #include "failure.hpp"
 #include "fork.hpp"
+#include "page_wish.hpp"
 #include "per_process.hpp"
 #include "physical.hpp"
 #include "profile.hpp"
@@ -110,11 +111,14 @@ acl::aclError import_memory(const Wanted& wanted, Physical* out) {
                   "this process exported the token itself: what it has is the handle that it exported (R28)");
   }
   const bool device_exists = reply.server != profile().server || reply.device < profile().device_count;
-  if (!keeps_its_size(reply, fetched.descriptor) || !device_exists) {
+  const std::uint64_t page_bytes = checked_pages(reply, fetched.descriptor);
+  if (page_bytes == 0 || !device_exists) {
     return refuse_answer(refused_token(Reason::protocol), Asked::token);
   }
   if (const acl::aclError refused = open_peer_access(reply, wanted.device)) return refused;
   PhysicalImport import = describe(reply, wanted);
+  import.page_bytes = page_bytes;
+  import.populate = page_wish().populate;
   import.read_only = keep_for_reading(&fetched.descriptor);
   import.descriptor = std::move(fetched.descriptor);
   return adopt_physical(std::move(import), out);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -139,11 +140,11 @@ void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t
   for (std::uint32_t i = 0; i < count; ++i) first[i].store(word, std::memory_order_release);
 }
 
-int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable) noexcept {
+int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable, bool populate) noexcept {
   // Counted first: a child forked in between shuts a range too many and none too few.
   opened.fetch_add(1, std::memory_order_relaxed);
-  const long got =
-      ::syscall(SYS_mmap, address, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED, descriptor, std::uint64_t{0});
+  const long got = ::syscall(SYS_mmap, address, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                             MAP_SHARED | MAP_FIXED | (populate ? MAP_POPULATE : 0), descriptor, std::uint64_t{0});
   if (got != -1) return 0;
   const int error = errno;
   shut_window(address, bytes);  // the kernel may have taken away before it failed to give

@@ -70,8 +70,9 @@ inline std::uint32_t window_word(std::uintptr_t address) noexcept {
 // Writes the words of a range that was taken.
 void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept;
 
-// Shows a file at a range of the window itself, for the host to touch, and takes it away again. 0 or an errno.
-int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable) noexcept;
+// Shows a file at a range of the window itself, for the host to touch, with `populate` all its pages at once, and takes
+// it away again. 0 or an errno.
+int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable, bool populate) noexcept;
 void shut_window(std::uintptr_t address, std::uint64_t bytes) noexcept;
 
 // At the start of a session in a forked child: what its parent showed in the window is gone.

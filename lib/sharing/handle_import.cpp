@@ -21,7 +21,8 @@ void report_undone(const Result<void>& undone, const void* object) noexcept {
 
 Result<void> open_by_handle(ImportRecord& record) noexcept {
   constexpr Operation operation = Operation::import_handle;
-  DEVSHARE_TRY(handle, import_handle(record.fields, device_of(record.session, record.device), record.access));
+  DEVSHARE_TRY(handle, import_handle(record.fields, device_of(record.session, record.device), record.access,
+                                     record.populate));
   auto reserved = reserve_range(record.session, record.device, handle->physical_size, operation);
   if (!reserved) {
     report_undone(handle->drop(handle), nullptr);
@@ -59,8 +60,9 @@ Result<void, Refused<ImportedHandle>> extend_import(Owned<ImportPolicy>& import,
 
 }  // namespace detail
 
-Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const Device& device) noexcept {
-  DEVSHARE_TRY(value, detail::open_imported_handle(ticket, device));
+Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const Device& device,
+                                            Populate populate) noexcept {
+  DEVSHARE_TRY(value, detail::open_imported_handle(ticket, device, populate));
   return ImportedHandle(device.session(), value);
 }
 

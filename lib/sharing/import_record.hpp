@@ -16,6 +16,7 @@ struct ImportRecord final : SharedOpen {
   TicketFields fields;
   std::int32_t device = -1;
   AccessMode access{};        // that the runtime's import has
+  Populate populate{};
   bool cross_device = false;  // by key, from another device: R42 holds
   void* address = nullptr;
   Range* range = nullptr;  // by handle

@@ -61,7 +61,7 @@ void listen_for_imports() noexcept {
 }
 
 Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device, PeerAccess* grant,
-                                AccessMode access) noexcept {
+                                AccessMode access, Populate populate) noexcept {
   const TicketFields& fields = ticket.fields();
   const Operation operation = import_operation(fields.mechanism);
   const Session& session = device.session();
@@ -83,6 +83,7 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
     record->fields = fields;
     record->device = device.number();
     record->access = access;
+    record->populate = populate;
     record->cross_device = by_key && fields.owner_device != driver_number(*session.record, device.number());
     return record;
   };

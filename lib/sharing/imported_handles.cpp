@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "imported_handles.hpp"
 
+#include "../core/host_wish.hpp"
 #include "handle_calls.hpp"
 #include "import_check.hpp"
 #include "shared_opens.hpp"
@@ -26,6 +27,7 @@ Result<void> import_now(ImportedHandleRecord& record) noexcept {
   const RuntimeRecord& runtime = *record.session.record;
   const CurrentDevice current(runtime, record.device);
   const ReadingOnly reading(runtime, record.access);
+  const HostWishes wishes(runtime, record.host);
   Called called{acl::Entry::aclrtSetDevice, current.code()};
   if (called.code == 0) {
     called = import_token(runtime.table, record.fields.mechanism, record.fields.payload, record.device, &record.handle);
@@ -51,7 +53,8 @@ void abandon(HandleRecord* record) noexcept { handles().abandon(imported(record)
 
 }  // namespace
 
-Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device, AccessMode access) noexcept {
+Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device, AccessMode access,
+                                    Populate populate) noexcept {
   const Session& session = device.session();
   if (session.record->table.aclrtFreePhysical == nullptr) {
     return lacking(Operation::import_handle, acl::Entry::aclrtFreePhysical);
@@ -65,6 +68,7 @@ Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& de
     record->device = device.number();
     record->size = static_cast<std::size_t>(fields.block_size);
     record->physical_size = record->size;
+    record->host.populate = populate;
     record->needs_access = true;
     record->drop = &drop;
     record->abandon = &abandon;
@@ -80,7 +84,8 @@ const TicketFields& fields_of_imported(const HandleRecord& record) noexcept {
   return static_cast<const ImportedHandleRecord&>(record).fields;
 }
 
-Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const Device& device) noexcept {
+Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const Device& device,
+                                           Populate populate) noexcept {
   constexpr Operation operation = Operation::import_handle;
   const TicketFields& fields = ticket.fields();
   if (!device.session().alive()) return unusable(device.session(), operation);
@@ -89,7 +94,7 @@ Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const D
   }
   DEVSHARE_CHECK(check_ticket(fields, device, nullptr, AccessMode::read_write, operation));
   listen_for_imports();
-  DEVSHARE_TRY(record, import_handle(fields, device, AccessMode::read_write));
+  DEVSHARE_TRY(record, import_handle(fields, device, AccessMode::read_write, populate));
   return PhysicalValue{record, static_cast<std::size_t>(fields.slice_size), record->physical_size, record->device};
 }
 

@@ -9,13 +9,15 @@
 namespace devshare::detail {
 
 // A reference to the handle that a ticket names, imported now if it is the first. The ticket has been checked.
-Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device, AccessMode access) noexcept;
+Result<HandleRecord*> import_handle(const TicketFields& fields, const Device& device, AccessMode access,
+                                    Populate populate) noexcept;
 
 // What the ticket said by which it was imported.
 const TicketFields& fields_of_imported(const HandleRecord& record) noexcept;
 
 // The same with everything that has to be checked first: for ImportedHandle.
-Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const Device& device) noexcept;
+Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const Device& device,
+                                           Populate populate) noexcept;
 
 // For the registry's session listener; Lock::imports is held.
 void forget_imported_handles() noexcept;

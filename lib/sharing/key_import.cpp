@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports by key: ImportByKey and Close. A refusal is put into words before the thread gets its device back: that is a
 // call too, and the runtime keeps the reason of the last one only.
+#include "../core/host_wish.hpp"
 #include "import_check.hpp"
 #include "import_record.hpp"
 
@@ -17,6 +18,7 @@ Result<void> open_by_key(ImportRecord& record, bool enable_peer_access) noexcept
   const RuntimeRecord& runtime = *record.session.record;
   const CurrentDevice current(runtime, record.device);
   const ReadingOnly reading(runtime, record.access);
+  const HostWishes wishes(runtime, {.populate = record.populate});
   const std::uint64_t flags = enable_peer_access ? acl::ipc_import::enable_peer_access : acl::ipc_import::plain;
   acl::aclError code = current.code();
   if (code == 0) code = runtime.table.aclrtIpcMemImportByKey(&record.address, key_of(record), flags);

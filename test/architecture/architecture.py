@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 PUBLIC_FLOOR = {
     "acl/codes.hpp": 0, "acl/entries.hpp": 0, "acl/table.hpp": 0, "acl/types.hpp": 0, "acl/vmm_types.hpp": 0,
-    "detail/attributes.hpp": 0, "detail/cause.hpp": 0,
+    "detail/attributes.hpp": 0, "detail/cause.hpp": 0, "host_pages.hpp": 0,
     "instrument.hpp": 1,
     "address.hpp": 2, "device.hpp": 2, "diagnostic.hpp": 2, "error.hpp": 2, "explain.hpp": 2, "format.hpp": 2,
     "host.hpp": 2, "mechanism.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
@@ -46,7 +46,7 @@ CHEAP = set(
 BY_NAME = {"format.hpp": {"fmt/format.h", "string"}, "instrument.hpp": {"string"}}
 
 # Host runtime: what it may see of the public headers.
-HOST_SEES = re.compile(r"^devshare/(acl/[a-z_]+|detail/(cause|attributes)|instrument)\.hpp$")
+HOST_SEES = re.compile(r"^devshare/(acl/[a-z_]+|detail/(cause|attributes)|host_pages|instrument)\.hpp$")
 
 # The page sizes that addresses are aligned to come from the profile (B031). Elsewhere the number means another thing.
 NOT_A_PAGE_SIZE = {

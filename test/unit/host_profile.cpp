@@ -150,6 +150,8 @@ TEST_CASE("a value that cannot be understood stops aclInit, which names the vari
   refused("DEVSHARE_HOST_STATE", "relative/path");
   refused("DEVSHARE_HOST_SOCKET_DIR", ".");
   refused("DEVSHARE_HOST_BACKING", "x");
+  refused("DEVSHARE_HOST_BACKING_PAGES", "huge");
+  refused("DEVSHARE_HOST_BACKING_POPULATE", "1");
   refused("DEVSHARE_HOST_FALLBACK", "maybe");
   refused("DEVSHARE_HOST_RAISE_NOFILE", "yes");
   refused("DEVSHARE_HOST_JOURNAL", "/nowhere/at/all");

@@ -4,8 +4,11 @@
 #include "rogue_exporter.hpp"
 #include "support/catch.hpp"
 #include "support/host_session.hpp"
+#include "support/huge_pages.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <functional>
 #include <utility>
@@ -67,6 +70,25 @@ TEST_CASE("B080 memory behind a token that is shorter than said, or may become s
   CHECK(is_refused([](Reply&, UniqueFd& file) { file = memory_file(4096, F_SEAL_SHRINK); }, Reason::protocol));
   CHECK(is_refused([](Reply&, UniqueFd& file) { file = UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC)); },
                    Reason::protocol));
+}
+
+TEST_CASE("B080 memory in huge pages that would be mapped over its neighbours is not taken") {
+  const HugePages pool(1);
+  if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
+  const auto in_huge_pages = [](Reply& reply, UniqueFd& file) {
+    file = UniqueFd(::memfd_create("rogue", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+    REQUIRE(::ftruncate(file.get(), HugePages::bytes) == 0);
+    REQUIRE(::fcntl(file.get(), F_ADD_SEALS, all_seals) == 0);
+    reply.size = HugePages::bytes;
+    reply.page_size = HugePages::bytes;
+  };
+  CHECK(import_bent(in_huge_pages).code == 0);
+  CHECK(is_refused(
+      [&](Reply& reply, UniqueFd& file) {
+        in_huge_pages(reply, file);
+        reply.page_size = 4096;
+      },
+      Reason::protocol));
 }
 
 TEST_CASE("a token's answer that describes what cannot be is not taken") {

@@ -202,6 +202,24 @@ TEST_CASE("B095 a missing optional entry is an error of the call that needs it, 
       {.set = {{"DEVSHARE_RUNTIME", only_required}}});
 }
 
+TEST_CASE("the vendor's runtime is asked for no pages of the machine, and those it has are unknown") {
+  CHECK_CHILD(
+      [] {
+        const auto runtime = Runtime::open();
+        demand(bool(runtime), "a runtime is opened");
+        auto device = runtime->device(DeviceId{0});
+        demand(bool(device), "there is a device");
+        auto allocated = DeviceMemory::allocate(
+            *device, 100, {.host_pages = HostPages::huge_if_free, .populate = Populate::now});
+        demand(bool(allocated), "a wish is no obstacle");
+        demand(allocated->backing() == HostBacking{}, "nobody knows what became of it");
+        demand(calls("aclrtMalloc") == 1, "it was one call, as without");
+        auto memory = *std::move(allocated);
+        demand(bool(std::move(memory).close()), "it is freed");
+      },
+      {.set = {{"DEVSHARE_RUNTIME", complete}}});
+}
+
 TEST_CASE("B095 a runtime without handles says so at each of their calls, and what it can do is known beforehand") {
   CHECK_CHILD(
       [] {

@@ -7,6 +7,7 @@
 #include <devshare/detail/attributes.hpp>
 #include <devshare/detail/cause.hpp>
 #include <devshare/error.hpp>
+#include <devshare/host_pages.hpp>
 
 namespace devshare::detail {
 
@@ -16,6 +17,9 @@ struct RuntimeExtras {
   bool (*import_gone)(const void* address) noexcept = nullptr;
   void (*import_for_reading)(bool on) noexcept = nullptr;  // the imports that this thread makes
   bool (*imported_for_reading)(const void* address) noexcept = nullptr;
+  void (*wish_pages)(HostWish wish) noexcept = nullptr;  // of what this thread allocates and imports from now on
+  HostBacking (*backing_at)(const void* address, std::size_t size) noexcept = nullptr;  // of all of the range
+  HostBacking (*backing_of)(acl::aclrtDrvMemHandle handle) noexcept = nullptr;
 };
 
 struct RuntimeRecord {
@@ -52,6 +56,10 @@ DEVSHARE_API Error refusal(const RuntimeRecord& record, Operation operation, acl
 
 // An entry that this runtime lacks.
 [[gnu::cold]] DEVSHARE_API Error lacking(Operation operation, acl::Entry entry) noexcept;
+
+// What the runtime says of the pages behind a range of addresses. Unknown where it does not say, and in a session that
+// is over.
+DEVSHARE_API HostBacking backing_at(const Session& session, const void* address, std::size_t size) noexcept;
 
 // The number of an entry by its pointer in the table, at compile time.
 template <auto Pointer>
