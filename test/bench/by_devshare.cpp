@@ -26,14 +26,21 @@ auto must(R result, const char* what) {
 template <class K>
 class ByDevshare final : public Way {
  public:
-  explicit ByDevshare(Touch touch) : touch_(touch) {}
+  explicit ByDevshare(Touch touch, Pages pages = {}) : touch_(touch), pages_(pages) {}
 
   std::int32_t introduce() override { return must(runtime().bare_pid(), "the bare pid").to_message(); }
   void meet(std::int32_t importer) override { admitted_.push_back(BarePid::from_peer_message(importer)); }
 
   Message share(std::size_t size) override {
-    auto memory = must(allocate_for<K>(device(), size), "allocating");
-    put_ends(memory.bytes());
+    const Placement placement{.host_pages = pages_.huge ? HostPages::huge_if_free : HostPages::normal,
+                              .populate = populate()};
+    auto memory = must(allocate_for<K>(device(), size, placement), "allocating");
+    check_pages(memory.backing());
+    if (touch_ == Touch::all_pages) {
+      put_everywhere(memory.bytes());
+    } else {
+      put_ends(memory.bytes());
+    }
     auto exported = export_for<K>(std::move(memory));
     if (!exported) give_up(fmt::format("exporting: {}", exported.error()));
     keys_.push_back(*std::move(exported));
@@ -55,9 +62,14 @@ class ByDevshare final : public Way {
 
   void use(const Message& message, std::size_t size) override {
     const auto ticket = must(ReceivedTicket::decode(message), "decoding the ticket");
-    auto mapping = must(ImportedMapping::open(ticket, device()), "importing");
+    auto mapping = must(ImportedMapping::open(ticket, device(), populate()), "importing");
     if (mapping.size() != size) give_up("the import has another size");
-    check_ends(mapping.bytes());
+    check_pages(mapping.backing());
+    if (touch_ == Touch::all_pages) {
+      change_everywhere(mapping.bytes());
+    } else {
+      check_ends(mapping.bytes());
+    }
     must(std::move(mapping).close(), "closing the import");
   }
 
@@ -99,7 +111,31 @@ class ByDevshare final : public Way {
     if (first[0] != first_byte || last[0] != last_byte) give_up("the bytes are not those that were written");
   }
 
+  // Every page is written by the one and read and written by the other.
+  void put_everywhere(DeviceSpan<std::byte> memory) {
+    const auto bytes = must(host::view(memory), "a view");
+    for (std::size_t at = 0; at < bytes.size(); at += page) bytes[at] = first_byte;
+  }
+  void change_everywhere(DeviceSpan<std::byte> memory) {
+    const auto bytes = must(host::view(memory), "a view");
+    for (std::size_t at = 0; at < bytes.size(); at += page) {
+      if (bytes[at] != first_byte) give_up("the bytes are not those that were written");
+      bytes[at] = last_byte;
+    }
+  }
+
+  Populate populate() const { return pages_.populate ? Populate::now : Populate::when_touched; }
+
+  // A row that says huge must not be measured in others.
+  void check_pages(const HostBacking& backing) const {
+    if (pages_.huge && backing.pages != HostBacking::Pages::huge) give_up("the machine had no huge pages left");
+    if (pages_.populate && !backing.populated) give_up("not all pages are there");
+  }
+
+  static constexpr std::size_t page = 4096;
+
   const Touch touch_;
+  const Pages pages_;
   std::optional<Runtime> runtime_;
   std::optional<Device> device_;
   std::vector<BarePid> admitted_;
@@ -110,5 +146,8 @@ class ByDevshare final : public Way {
 
 std::unique_ptr<Way> by_devshare(Touch touch) { return std::make_unique<ByDevshare<by_key>>(touch); }
 std::unique_ptr<Way> by_devshare_handles(Touch touch) { return std::make_unique<ByDevshare<v2>>(touch); }
+std::unique_ptr<Way> by_devshare_in(Pages pages) {
+  return std::make_unique<ByDevshare<by_key>>(Touch::all_pages, pages);
+}
 
 }  // namespace devshare::bench

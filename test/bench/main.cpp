@@ -38,6 +38,7 @@ constexpr Part parts[] = {
     {"calls", call_rows},
     {"shares", share_rows},
     {"handles", handle_rows},
+    {"pages", page_rows},
     {"copies", copy_rows},
     {"many-exports", many_exports_rows},
     {"many-importers", many_importers_rows},

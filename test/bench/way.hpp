@@ -14,8 +14,15 @@
 namespace devshare::bench {
 
 // What is done with the memory on both sides: its first and its last byte are written by the exporter and read by the
-// importer. By copies, as a host program does with device memory; or through the memory mapped, as a kernel does.
-enum class Touch { copies, views };
+// importer. By copies, as a host program does with device memory; or through the memory mapped, as a kernel does. Or all
+// of it is: a byte of each page, through the memory mapped.
+enum class Touch { copies, views, all_pages };
+
+// What is asked of the machine's pages, on both sides.
+struct Pages {
+  bool huge = false;
+  bool populate = false;
+};
 
 inline constexpr std::byte first_byte{7};
 inline constexpr std::byte last_byte{9};
@@ -44,5 +51,6 @@ class Way {
 // devshare on the host runtime, through its public headers: by key, or by V2 tokens of mapped physical memory.
 std::unique_ptr<Way> by_devshare(Touch touch);
 std::unique_ptr<Way> by_devshare_handles(Touch touch);
+std::unique_ptr<Way> by_devshare_in(Pages pages);  // by key, and all pages are touched
 
 }  // namespace devshare::bench
