@@ -444,7 +444,12 @@ acl::aclError blocks_start() {
                   "something else lies at all places that the host runtime knows");
   }
   shut_inherited_window();
-  named_pool.store(&state.get().pool, std::memory_order_release);
+  {
+    State& all = state.get();
+    const std::lock_guard lock(all.mutex);
+    all.room.set_limit(profile().address_space);
+    named_pool.store(&all.pool, std::memory_order_release);
+  }
   set_cold_import_bound();
   return 0;
 }

@@ -40,6 +40,7 @@ struct Profile {
   std::uint32_t processes_per_direction = 32;        // processes that may hold one direction on
   std::uint64_t normal_page = 4096;                  // page sizes of the emulated device, not of the host
   std::uint64_t huge_page = std::uint64_t{2} << 20;
+  std::uint64_t address_space = UINT64_MAX;  // bytes of device addresses that a process may have at a time
   std::uint8_t server = 0;  // which of the machine's servers this process is on: only fabric tokens pass between them
   std::int32_t bare_pid_offset = 0;
   bool bare_pid_by_inode = false;              // DEVSHARE_HOST_BARE_PID=inode

@@ -137,6 +137,8 @@ bool set_huge_page(Profile& profile, std::string_view text) {
   return parse_page(text, &profile.huge_page) && profile.huge_page >= profile.normal_page;
 }
 
+bool set_address_space(Profile& profile, std::string_view text) { return parse_bytes(text, &profile.address_space); }
+
 bool set_bare_pid_offset(Profile& profile, std::string_view text) { return parse(text, &profile.bare_pid_offset); }
 
 bool set_bare_pid(Profile& profile, std::string_view text) {
@@ -256,6 +258,7 @@ constexpr Switch table[] = {
     {"ASCEND_RT_VISIBLE_DEVICES", set_visible, "ascending device ids, joined by ','"},
     {"DEVSHARE_HOST_NORMAL_PAGE", set_normal_page, "a power of two from 4K to 1G"},
     {"DEVSHARE_HOST_HUGE_PAGE", set_huge_page, "a power of two from the normal page to 1G"},
+    {"DEVSHARE_HOST_ADDRESS_SPACE", set_address_space, "a number of bytes, with K, M or G if you like"},
     {"DEVSHARE_HOST_BARE_PID_OFFSET", set_bare_pid_offset, "a number"},
     {"DEVSHARE_HOST_BARE_PID", set_bare_pid, "plain or inode"},
     {"DEVSHARE_HOST_IDENTITY", set_identity, "inode or start_time"},

@@ -51,6 +51,8 @@ std::uint32_t granules(std::uint64_t bytes) noexcept {
   return static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
 }
 
+std::uint64_t whole_granules(std::uint64_t bytes) noexcept { return granules(bytes) * granule_bytes; }
+
 std::uint32_t granule_at(std::uintptr_t address) noexcept {
   return static_cast<std::uint32_t>((address - map().begin) / granule_bytes);
 }
@@ -105,9 +107,11 @@ WindowRoom::WindowRoom() {
 }
 
 std::uintptr_t WindowRoom::take(WindowPart part, std::uint64_t bytes, std::uint64_t alignment) {
-  if (bytes > map().bytes || alignment > map().bytes) return 0;
+  if (bytes > map().bytes || alignment > map().bytes || whole_granules(bytes) > left()) return 0;
   const auto first = parts_[static_cast<std::size_t>(part)].take(granules(bytes), granules(alignment));
-  return first ? map().begin + *first * granule_bytes : 0;
+  if (!first) return 0;
+  taken_ += whole_granules(bytes);
+  return map().begin + *first * granule_bytes;
 }
 
 FreeRanges* WindowRoom::part_with(std::uintptr_t address, std::uint64_t bytes) noexcept {
@@ -123,15 +127,19 @@ FreeRanges* WindowRoom::part_with(std::uintptr_t address, std::uint64_t bytes) n
 
 bool WindowRoom::take_at(std::uintptr_t address, std::uint64_t bytes) {
   FreeRanges* const part = part_with(address, bytes);
-  return part != nullptr && part->take_at(granule_at(address), granules(bytes));
+  if (part == nullptr || whole_granules(bytes) > left()) return false;
+  if (!part->take_at(granule_at(address), granules(bytes))) return false;
+  taken_ += whole_granules(bytes);
+  return true;
 }
 
 void WindowRoom::give_back(std::uintptr_t address, std::uint64_t bytes) {
   part_with(address, bytes)->give_back(granule_at(address), granules(bytes));
+  taken_ -= whole_granules(bytes);
 }
 
 std::uint64_t WindowRoom::largest_free(WindowPart part) const noexcept {
-  return parts_[static_cast<std::size_t>(part)].largest() * granule_bytes;
+  return std::min(parts_[static_cast<std::size_t>(part)].largest() * granule_bytes, left());
 }
 
 void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept {

@@ -30,7 +30,10 @@ class WindowRoom {
  public:
   WindowRoom();  // everything is free
 
-  // Lowest first. 0 when the part has no `bytes` in a row at this alignment.
+  // No more than so many bytes of it, in all parts together.
+  void set_limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
+
+  // Lowest first. 0 when the part has no `bytes` in a row at this alignment, or past the limit.
   std::uintptr_t take(WindowPart part, std::uint64_t bytes, std::uint64_t alignment);
   // Exactly there; false when a part of it is taken, or is in no part, or in two.
   bool take_at(std::uintptr_t address, std::uint64_t bytes);
@@ -39,8 +42,11 @@ class WindowRoom {
 
  private:
   FreeRanges* part_with(std::uintptr_t address, std::uint64_t bytes) noexcept;
+  std::uint64_t left() const noexcept { return limit_ > taken_ ? limit_ - taken_ : 0; }
 
   std::array<FreeRanges, 4> parts_;
+  std::uint64_t limit_ = UINT64_MAX;
+  std::uint64_t taken_ = 0;  // whole granules
 };
 
 // For the functions below.

@@ -82,6 +82,9 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
         {"CAPACITY", "3M"},
         {"PEERS", "011/101/110"},
         {"NORMAL_PAGE", "64K"},
+        {"ADDRESS_SPACE", "8G"},
+        {"BACKING_PAGES", "huge_if_free"},
+        {"BACKING_POPULATE", "now"},
         {"HUGE_PAGE", "1G"},
         {"BARE_PID_OFFSET", "100000"},
         {"BARE_PID", "inode"},
@@ -117,6 +120,9 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
          CHECK(machine.socket_directory == "/tmp/a");
          CHECK(machine.backing_directory == "/tmp/b");
          CHECK(machine.backing_fallback_allowed);
+         CHECK(machine.backing_huge);
+         CHECK(machine.backing_populated);
+         CHECK(machine.address_space == std::uint64_t{8} << 30);
          REQUIRE(machine.faults.size() == 2);
          CHECK(machine.faults[0].call == acl::Entry::aclrtFree);
          CHECK(machine.faults[0].nth == 3);
@@ -140,6 +146,7 @@ TEST_CASE("a value that cannot be understood stops aclInit, which names the vari
   for (const char* page : {"0", "3000", "2048", "2G"}) refused("DEVSHARE_HOST_NORMAL_PAGE", page);
   refused("DEVSHARE_HOST_NORMAL_PAGE", "4194304");  // above the huge page
   refused("DEVSHARE_HOST_HUGE_PAGE", "3M");
+  refused("DEVSHARE_HOST_ADDRESS_SPACE", "0");
   refused("DEVSHARE_HOST_BARE_PID_OFFSET", "1e5");
   refused("DEVSHARE_HOST_BARE_PID", "yes");
   refused("DEVSHARE_HOST_IDENTITY", "pid");
