@@ -24,6 +24,7 @@
 #include <devshare/mapping.hpp>
 #include <devshare/mechanism.hpp>
 #include <devshare/memory.hpp>
+#include <devshare/notify.hpp>
 #include <devshare/peer.hpp>
 #include <devshare/physical.hpp>
 #include <devshare/process.hpp>

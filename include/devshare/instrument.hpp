@@ -107,6 +107,7 @@ struct Counters {
   std::uint64_t handles_imported = 0;
   std::uint64_t streams = 0;  // created and not destroyed
   std::uint64_t events = 0;   // likewise
+  std::uint64_t notifies = 0;  // likewise, imported ones too
   bool operator==(const Counters&) const = default;
 };
 DEVSHARE_API Counters counters();

@@ -34,9 +34,10 @@ std::string_view kind_in_words(TokenKind kind) noexcept {
 }
 
 std::string explain(const Reply& reply, Asked asked) {
-  const std::string_view what = asked == Asked::key ? "key" : "token";
+  const std::string_view what = asked == Asked::token ? "token" : "key";
   switch (reply.reason) {
     case Reason::unknown_key:
+      if (asked == Asked::notify) return "its creator has no such notify: it was destroyed, or this is another's key";
       return asked == Asked::key
                  ? "the exporter has no such key: it was closed, or its memory was freed (R18)"
                  : "the exporter has no such token: its handle was freed, or the token was damaged on its way (R30)";
@@ -52,7 +53,7 @@ std::string explain(const Reply& reply, Asked asked) {
       return fmt::format("this process goes by {} and was not admitted: the {} lists {} pid{}{} ({}, R14)", bare_pid(),
                          what, reply.listed_count, reply.listed_count == 1 ? "" : "s",
                          reply.listed_count == 0 ? "" : fmt::format(", {} among them", reply.listed_pid),
-                         asked == Asked::key ? "R13" : "R41");
+                         asked == Asked::token ? "R41" : "R13");
     case Reason::admitted_too_early:
       return fmt::format("pid {} was admitted before this process, which has it now, was started: admit it again (R15)",
                          bare_pid());

@@ -189,7 +189,7 @@ Exchange exchange(Connection& connection, Request request, Clock::time_point dea
   const bool unasked = reply && reply->sequence == 0 && reply->code != 0;
   const bool answers = reply && reply->sequence == request.sequence && reply->op == request.op;
   const bool carries = received.descriptor || lost;
-  if (!(unasked || answers) || carries != (reply->code == 0)) {
+  if (!(unasked || answers) || carries != (reply->code == 0 && brings_descriptor(request.op))) {
     result.failed = Reason::protocol;
     return result;
   }

@@ -37,7 +37,7 @@ class RecordTask final : public Task {
   explicit RecordTask(std::shared_ptr<Recording> recording)
       : Task(acl::Entry::aclrtRecordEvent, Kind::control), recording_(std::move(recording)) {}
 
-  bool pass(StreamState& all, Queue&) override {
+  bool pass(StreamState& all, Queue&, TaskFailure*) override {
     recording_->happened = true;
     recording_->at = Clock::now();
     let_go(all, *recording_);
@@ -57,7 +57,7 @@ class WaitTask final : public Task {
   explicit WaitTask(std::shared_ptr<Recording> recording)
       : Task(acl::Entry::aclrtStreamWaitEvent, Kind::control), recording_(std::move(recording)) {}
 
-  bool pass(StreamState&, Queue& queue) override {
+  bool pass(StreamState&, Queue& queue, TaskFailure*) override {
     if (recording_->over()) return true;
     recording_->parked.push_back(&queue);
     return false;
@@ -74,7 +74,7 @@ class ResetTask final : public Task {
   ResetTask(acl::aclrtEvent event, std::shared_ptr<Recording> recording)
       : Task(acl::Entry::aclrtResetEvent, Kind::control), event_(event), recording_(std::move(recording)) {}
 
-  bool pass(StreamState& all, Queue&) override {
+  bool pass(StreamState& all, Queue&, TaskFailure*) override {
     Event* const event = all.events.find(event_);
     if (event != nullptr && event->recording == recording_) event->recording.reset();
     return true;

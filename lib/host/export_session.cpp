@@ -2,6 +2,7 @@
 #include "export_session.hpp"
 
 #include "admission.hpp"
+#include "notifies.hpp"
 #include "profile.hpp"
 #include "token_exports.hpp"
 
@@ -98,6 +99,7 @@ void ExportSession::close_descriptors() noexcept {
 Answer ExportSession::answer(const Request& request, const Peer& peer) {
   std::unique_lock lock(mutex_);
   if (request.op == Op::import_memory) return answer_import(request, peer);
+  if (request.op == Op::import_notify || request.op == Op::record_notify) return answer_notify(request, peer);
   if (request.op != Op::hello) return answer_token(request, peer, std::move(lock));
   Answer answer;
   answer.reply.op = request.op;
@@ -145,8 +147,33 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
   return answer;
 }
 
-// An import, or a process that takes itself for the exporter. The lock goes with the answer: a free that comes now waits
-// for the moment that it takes to send it, and afterwards the memory is gone, with nothing on its way here.
+// Who may import may record. What was destroyed by its creator is still there for those who have it.
+Answer ExportSession::answer_notify(const Request& request, const Peer& peer) {
+  Answer answer;
+  Reply& reply = answer.reply;
+  reply.op = request.op;
+  reply.sequence = request.sequence;
+  reply.server = profile().server;
+  reply.code = acl::code::rt_drv_internal;
+
+  if (request.server != profile().server) {
+    reply.reason = Reason::other_server;
+    return answer;
+  }
+  const NotifyExport* notify = notifies_.find(request.key);
+  if (notify == nullptr || (notify->creator_left && request.op == Op::import_notify)) {
+    reply.reason = Reason::unknown_key;
+    return answer;
+  }
+  if (!notify->open_to_all && !admits(notify->whitelist, request, peer, &reply)) return answer;
+  if (request.op == Op::record_notify && notify->bit != nullptr) record_from_outside(*notify->bit);
+  reply.code = acl::code::success;
+  reply.device = notify->device;
+  return answer;
+}
+
+// An import, or a process that takes itself for the exporter. The lock goes with the answer: a free that comes now
+// waits for the moment that it takes to send it, and afterwards the memory is gone, with nothing on its way here.
 Answer ExportSession::answer_token(const Request& request, const Peer& peer, std::unique_lock<std::mutex> lock) {
   Answer answer;
   Reply& reply = answer.reply;

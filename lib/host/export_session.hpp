@@ -6,6 +6,7 @@
 #include "control_page.hpp"
 #include "endpoint.hpp"
 #include "key.hpp"
+#include "notify_exports.hpp"
 #include "peer_identity.hpp"
 #include "server.hpp"
 #include "token_table.hpp"
@@ -51,6 +52,7 @@ class ExportSession final : public Answerer {
   std::uint64_t live_keys() const noexcept { return live_keys_; }
 
   TokenTable& tokens() noexcept { return tokens_; }
+  NotifyExports& notifies() noexcept { return notifies_; }
 
   ProcessDirectory& directory() noexcept { return directory_; }
   const std::shared_ptr<ControlPage>& page() const noexcept { return page_; }
@@ -65,6 +67,7 @@ class ExportSession final : public Answerer {
  private:
   explicit ExportSession(std::mutex& mutex) noexcept : mutex_(mutex) {}
   Answer answer_import(const Request& request, const Peer& peer);
+  Answer answer_notify(const Request& request, const Peer& peer);
   Answer answer_token(const Request& request, const Peer& peer, std::unique_lock<std::mutex> lock);
 
   std::mutex& mutex_;
@@ -75,6 +78,7 @@ class ExportSession final : public Answerer {
   std::unordered_multimap<std::uint64_t, std::uint32_t> slots_of_block_;  // those that are not tombstones
   std::uint64_t live_keys_ = 0;
   TokenTable tokens_;
+  NotifyExports notifies_;
   ProcessDirectory directory_;
   std::unique_ptr<Server> server_;  // last: stopped before anything it uses goes
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export_state.hpp"
 
+#include "peer_identity.hpp"
 #include "profile.hpp"
 
 #include <fmt/format.h>
@@ -42,6 +43,46 @@ acl::aclError refuse_start(int error) {
 }
 
 }  // namespace
+
+acl::aclError check_pid_count(std::size_t count) {
+  if (count == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
+  constexpr std::size_t most = acl::max_import_pids_per_call;
+  if (count <= most) return code::success;
+  return refuse(code::rt_param_invalid, Cause{.reason = Reason::too_many_pids, .needed = count, .available = most},
+                fmt::format("{} pids in one call: {} at most, call again for the others (R16)", count, most));
+}
+
+acl::aclError check_server_pids(std::span<const acl::aclrtServerPid> servers) {
+  if (servers.empty()) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
+  for (const acl::aclrtServerPid& server : servers) {
+    if (server.pid == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "serverPids[].pid is null");
+    if (server.num != 1) {
+      return refuse(code::rt_param_invalid, Reason::bad_argument,
+                    fmt::format("an entry of serverPids has {} pids: each must have one", server.num));
+    }
+  }
+  return code::success;
+}
+
+acl::aclError admit_pids(ExportSession& session, Whitelist& list, std::span<const std::int32_t> pids) {
+  const std::size_t most = profile().product == Product::p950 ? 65'535 : 32'768;
+  const std::int32_t own = bare_pid();
+  std::size_t admitted = 0;
+  for (const std::int32_t number : pids) {
+    if (number == 0 || number == own) continue;  // nobody, and the exporter itself
+    if (list.size() >= most && !list.contains(number)) {
+      return refuse(code::rt_drv_internal, Cause{.reason = Reason::key_limit, .available = most},
+                    fmt::format("the key lists {} pids, and that is all it can list", most));
+    }
+    if (!list.admit(number, session.directory())) return refuse_export_descriptors(EMFILE);
+    ++admitted;
+  }
+  if (admitted == 0) {
+    return refuse(code::rt_drv_internal, Reason::bad_argument,
+                  "no pid is left once 0 and the exporter's own are taken out");
+  }
+  return code::success;
+}
 
 acl::aclError need_session(ExportState& all) {
   if (all.session != nullptr) return code::success;

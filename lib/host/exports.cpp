@@ -26,9 +26,6 @@ namespace code = acl::code;
 
 KeyForm own_form() { return key_form(profile().product); }
 
-// Most pids that one key lists.
-std::size_t whitelist_limit() { return profile().product == Product::p950 ? 65'535 : 32'768; }
-
 // What the driver would not share. `pinned` is the block at `address`, or empty.
 acl::aclError check_exportable(const PinnedBlock& pinned, std::uintptr_t address, std::size_t size) {
   const Profile& now = profile();
@@ -212,13 +209,7 @@ aclError aclrtIpcMemGetExportKey(void* devPtr, std::size_t size, char* key, std:
 aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t num) {
   if (key == nullptr) return refuse_null("key");
   if (pid == nullptr) return refuse_null("pid");
-  if (num == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
-  if (num > max_import_pids_per_call) {
-    return refuse(
-        code::rt_param_invalid,
-        Cause{.reason = Reason::too_many_pids, .needed = num, .available = max_import_pids_per_call},
-        fmt::format("{} pids in one call: {} at most, call again for the others (R16)", num, max_import_pids_per_call));
-  }
+  if (const aclError refused = check_pid_count(num)) return refused;
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
 
@@ -228,22 +219,7 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
   Export* exported = own_key_to_change(all, key, &refused);
   if (exported == nullptr) return refused;
 
-  const std::int32_t own = bare_pid();
-  std::size_t admitted = 0;
-  for (const std::int32_t number : std::span(pid, num)) {
-    if (number == 0 || number == own) continue;  // nobody, and the exporter itself
-    if (exported->whitelist.size() >= whitelist_limit() && !exported->whitelist.contains(number)) {
-      return refuse(code::rt_drv_internal, Cause{.reason = Reason::key_limit, .available = whitelist_limit()},
-                    fmt::format("the key lists {} pids, and that is all it can list", whitelist_limit()));
-    }
-    if (!exported->whitelist.admit(number, all.session->directory())) return refuse_export_descriptors(EMFILE);
-    ++admitted;
-  }
-  if (admitted == 0) {
-    return refuse(code::rt_drv_internal, Reason::bad_argument,
-                  "no pid is left once 0 and the exporter's own are taken out");
-  }
-  return code::success;
+  return admit_pids(*all.session, exported->whitelist, std::span(pid, num));
 }
 
 // Keys are known on their own server only, so nobody from another one is ever served: what is left of this call is its
@@ -251,14 +227,7 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
 aclError aclrtIpcMemImportPidInterServer(const char* key, aclrtServerPid* serverPids, std::size_t num) {
   if (key == nullptr) return refuse_null("key");
   if (serverPids == nullptr) return refuse_null("serverPids");
-  if (num == 0) return refuse(code::rt_param_invalid, Reason::bad_argument, "num is 0");
-  for (const aclrtServerPid& server : std::span(serverPids, num)) {
-    if (server.pid == nullptr) return refuse_null("serverPids[].pid");
-    if (server.num != 1) {
-      return refuse(code::rt_param_invalid, Reason::bad_argument,
-                    fmt::format("an entry of serverPids has {} pids: each must have one", server.num));
-    }
-  }
+  if (const aclError refused = check_server_pids(std::span(serverPids, num))) return refused;
   DeviceNumber device;
   if (const aclError refused = current_device(&device)) return refused;
   if (!profile().supports(Entry::aclrtIpcMemImportPidInterServer)) {

@@ -13,6 +13,7 @@
 #include "imports.hpp"
 #include "init_config.hpp"
 #include "ledger.hpp"
+#include "notifies.hpp"
 #include "per_process.hpp"
 #include "physical.hpp"
 #include "process_page.hpp"
@@ -142,6 +143,7 @@ void stop(State& all) {
   all.config.reset();
   streams_shut_down();
   events_shut_down();
+  notifies_shut_down();
   imports_shut_down();
   token_imports_shut_down();
   exports_shut_down();

@@ -9,12 +9,15 @@
 
 #include "contexts.hpp"
 #include "event_record.hpp"
+#include "notify_record.hpp"
 #include "numbered.hpp"
 #include "per_process.hpp"
 #include "task.hpp"
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -57,6 +60,7 @@ struct StreamState : ProcessState<StreamState> {
   Numbered<Queue> queues;
   std::unordered_map<std::uint64_t, Queue*> defaults;  // by context
   Numbered<Event> events;
+  Numbered<Notify> notifies;
 
   struct ReadyList {
     Queue* first = nullptr;
@@ -65,6 +69,10 @@ struct StreamState : ProcessState<StreamState> {
   std::array<ReadyList, priorities> ready;
   std::size_t ready_count = 0;
   std::size_t running_count = 0;
+
+  // Parked streams that are to be asked again at a certain time: see stream_alarms.hpp.
+  using Alarms = std::multimap<std::chrono::steady_clock::time_point, Queue*>;
+  Alarms alarms;
 
   std::vector<pthread_t> threads;  // of workers, to be joined
   std::size_t idle_workers = 0;

@@ -128,12 +128,13 @@ void take_turn(StreamState& all, Queue& queue, Lock& lock) {
   ++all.running_count;
   for (int tasks = 0; tasks < tasks_in_a_row && !queue.tasks.empty(); ++tasks) {
     if (queue.tasks.front().kind() == Task::Kind::control) {
-      if (!queue.tasks.front().pass(all, queue)) {
+      TaskFailure failure;
+      if (!queue.tasks.front().pass(all, queue, &failure)) {
         queue.state = Queue::State::parked;
         break;
       }
       const std::unique_ptr<Task> passed = queue.tasks.take();
-      done(all, queue, passed->outcome(), {});
+      done(all, queue, passed->outcome(), std::move(failure));
       continue;
     }
     std::unique_ptr<Task> task = queue.tasks.take();
@@ -152,19 +153,32 @@ void take_turn(StreamState& all, Queue& queue, Lock& lock) {
   if (queue.waiters != 0 || all.closing) all.progress.notify_all();
 }
 
+// Whose time has come is asked again. The alarm ends when it is.
+void ring(StreamState& all) {
+  if (all.alarms.empty()) return;
+  const auto now = std::chrono::steady_clock::now();
+  for (auto& [when, queue] : all.alarms) {
+    if (when > now) break;
+    resume(all, *queue);
+  }
+}
+
 // Sleeps until there may be something to do. False: the worker is one too many and ends.
 bool rest(StreamState& all, Lock& lock) {
+  using Clock = std::chrono::steady_clock;
+  const bool spare = all.threads.size() > wanted_workers(all);
+  const Clock::time_point end_of_spare = Clock::now() + spare_time;
+  Clock::time_point until = spare ? end_of_spare : Clock::time_point::max();
+  if (!all.alarms.empty()) until = std::min(until, all.alarms.begin()->first);
   ++all.idle_workers;
-  bool stays = true;
-  if (all.threads.size() <= wanted_workers(all)) {
+  if (until == Clock::time_point::max()) {
     all.work.wait(lock);
   } else {
-    const auto until = std::chrono::steady_clock::now() + spare_time;
-    const bool expired = all.work.wait_until(lock, until) == std::cv_status::timeout;
-    stays = !expired || all.ready_count != 0 || all.stopping || all.threads.size() <= wanted_workers(all);
+    all.work.wait_until(lock, until);
   }
   --all.idle_workers;
-  return stays;
+  const bool too_many = spare && all.threads.size() > wanted_workers(all);
+  return !too_many || all.ready_count != 0 || all.stopping || Clock::now() < end_of_spare;
 }
 
 // Nobody joins a worker that ends by itself.
@@ -180,6 +194,7 @@ void* worker_main(void* state) {
   StreamState& all = *static_cast<StreamState*>(state);
   Lock lock(all.mutex);
   while (true) {
+    ring(all);
     if (Queue* const queue = take_ready(all)) {
       take_turn(all, *queue, lock);
     } else if (all.stopping) {

@@ -46,8 +46,8 @@ class Task {
   virtual acl::aclError run() { return 0; }
 
   // Under the lock of the streams. False: the stream is parked, and whoever it waits for makes it ready again; then
-  // this is asked anew.
-  virtual bool pass(StreamState&, Queue&) { return true; }
+  // this is asked anew. True: the task is done, and has failed if it says so.
+  virtual bool pass(StreamState&, Queue&, TaskFailure*) { return true; }
 
   // Under the lock: it will not be carried out, nor asked again.
   virtual void dropped(StreamState&, Queue&) {}

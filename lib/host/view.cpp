@@ -8,6 +8,7 @@
 #include "imports.hpp"
 #include "ledger.hpp"
 #include "lifecycle.hpp"
+#include "notifies.hpp"
 #include "physical.hpp"
 #include "pieces.hpp"
 #include "registration.hpp"
@@ -62,7 +63,8 @@ Counters counters() {
           .tokens_exported = tokens_exported(),
           .handles_imported = handles_imported(),
           .streams = streams_held(),
-          .events = events_held()};
+          .events = events_held(),
+          .notifies = notifies_held()};
 }
 
 std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }

@@ -83,7 +83,7 @@ bool take_head(Reader& in, Op& op, std::uint32_t& sequence) noexcept {
   in.take(raw_op);
   in.take(sequence);
   op = static_cast<Op>(raw_op);
-  return magic == wire_magic && version == wire_version && op >= Op::hello && op <= Op::admit;
+  return magic == wire_magic && version == wire_version && op >= Op::hello && op <= Op::record_notify;
 }
 
 // A server's number is a byte and travels in two, so that a message has no byte that nothing looks at.
@@ -104,11 +104,14 @@ void put_kind_and_server(Writer& out, TokenKind kind, std::uint8_t server) noexc
 
 bool is_page_size(std::uint64_t bytes) noexcept { return std::has_single_bit(bytes); }
 
-// Whether the memory that a reply describes can exist.
-bool describes_memory(const Reply& reply) noexcept {
+// Whether what a reply describes can exist.
+bool describes_something(const Reply& reply) noexcept {
   switch (reply.op) {
     case Op::hello:
+    case Op::record_notify:
       return true;
+    case Op::import_notify:
+      return reply.device >= 0;
     case Op::import_memory:
       return reply.size != 0 && reply.device >= 0 && reply.offset + reply.size >= reply.size &&
              is_page_size(reply.page_size);
@@ -204,9 +207,9 @@ std::optional<Reply> decode_reply(std::span<const std::uint8_t> bytes) noexcept 
   reply.read_only = (flags & flag_read_only) != 0;
   reply.p2p_policy = (flags & flag_p2p_policy) != 0;
   reply.unsealed = (flags & flag_unsealed) != 0;
-  // A reply either refuses and says why, or describes memory that can exist.
+  // A reply either refuses and says why, or describes what can exist.
   if ((reply.code != 0) != (reply.reason != Reason::none)) return std::nullopt;
-  if (reply.code == 0 && !describes_memory(reply)) return std::nullopt;
+  if (reply.code == 0 && !describes_something(reply)) return std::nullopt;
   return reply;
 }
 

@@ -31,7 +31,12 @@ enum class Op : std::uint16_t {
   import_memory,  // of a key; the reply carries the memory
   import_handle,  // of a token; the reply carries the memory
   admit,          // to a token, by a process that is not its exporter: always refused, and the reply says why
+  import_notify,  // the reply names the device
+  record_notify,  // by an importer; done when the reply comes
 };
+
+// Whether the answer to such a request, if it is no refusal, brings a descriptor.
+constexpr bool brings_descriptor(Op op) noexcept { return op < Op::admit; }
 
 struct Request {
   Op op = Op::hello;

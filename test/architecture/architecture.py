@@ -32,7 +32,7 @@ PUBLIC_FLOOR = {
     "detail/owned.hpp": 2, "detail/runtime_layout.hpp": 2, "detail/runtime_record.hpp": 2,
     "copy.hpp": 3, "event.hpp": 3, "host_registration.hpp": 3, "mapping.hpp": 3, "memory.hpp": 3, "peer.hpp": 3, "physical.hpp": 3,
     "rehouse.hpp": 3, "reservation.hpp": 3, "stream.hpp": 3, "stream_copy.hpp": 3,
-    "choose.hpp": 4, "exported.hpp": 4, "imported.hpp": 4, "imported_handle.hpp": 4, "ticket.hpp": 4,
+    "choose.hpp": 4, "exported.hpp": 4, "imported.hpp": 4, "imported_handle.hpp": 4, "notify.hpp": 4, "ticket.hpp": 4,
     "allow.hpp": 5, "borrow.hpp": 5, "deadline.hpp": 2, "endpoint.hpp": 5, "lend.hpp": 5,
     "devshare.hpp": 9,
 }

@@ -178,10 +178,10 @@ class Party {
     return fmt::format(
         "{} allocations of {} bytes, {} imports, {} views, {} descriptors, {} keys exported, {} imported, "
         "{} key opens, {} connections, {} peer grants, {} handles, {} reservations, {} mappings, {} registrations, "
-        "{} tokens exported, {} handles imported, {} streams, {} events",
+        "{} tokens exported, {} handles imported, {} streams, {} events, {} notifies",
         c.allocations, c.bytes, c.imports, c.views, c.descriptors, c.keys_exported, c.keys_imported, c.key_opens,
         c.connections, c.peer_grants, c.handles, c.reservations, c.mappings, c.registrations, c.tokens_exported,
-        c.handles_imported, c.streams, c.events);
+        c.handles_imported, c.streams, c.events, c.notifies);
   }
 
  private:

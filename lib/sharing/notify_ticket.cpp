@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notify_ticket.hpp"
+
+#include "../core/octets.hpp"
+
+namespace devshare {
+namespace detail {
+namespace {
+
+constexpr std::uint32_t notify_magic = 0x4e737644;  // "DvsN"
+constexpr std::uint16_t byte_order_mark = 0x0102;
+constexpr std::uint16_t swapped_byte_order_mark = 0x0201;
+constexpr std::uint16_t notify_version = 1;
+constexpr std::size_t checksum_size = 8;
+constexpr std::size_t padding = 63;  // behind the key
+static_assert((notify_ticket_size - checksum_size) % sizeof(std::uint64_t) == 0);
+
+Error malformed(std::size_t got) noexcept {
+  return Error(Errc::malformed_token, Operation::decode_ticket, {.needed = notify_ticket_size, .available = got});
+}
+
+}  // namespace
+
+std::array<std::byte, notify_ticket_size> encode_notify_ticket(const NotifyTicketFields& fields) noexcept {
+  std::array<std::byte, notify_ticket_size> bytes{};
+  Writer out(bytes.data());
+  out.number(notify_magic);
+  out.number(byte_order_mark);
+  out.number(notify_version);
+  out.number(static_cast<std::uint32_t>(notify_ticket_size));
+  out.number(fields.owner_device);
+  out.bytes(fields.exporter.boot_id);
+  out.number(fields.exporter.pid_namespace);
+  out.number(fields.exporter.start_time);
+  out.number(fields.exporter.pid);
+  out.zeros(4);
+  out.bytes(fields.key);
+  out.zeros(padding);
+  out.number(checksum_of_words(std::span(bytes).first(notify_ticket_size - checksum_size)));
+  return bytes;
+}
+
+Result<NotifyTicketFields> decode_notify_ticket(std::span<const std::byte> bytes) noexcept {
+  if (bytes.size() != notify_ticket_size) return malformed(bytes.size());
+  Reader in(bytes);
+  const auto magic = in.number<std::uint32_t>();
+  const auto order = in.number<std::uint16_t>();
+  const auto version = in.number<std::uint16_t>();
+  const bool ours = magic == notify_magic && order == byte_order_mark;
+  if (order == swapped_byte_order_mark || (ours && version != notify_version)) {
+    return Error(Errc::version_mismatch, Operation::decode_ticket, {.needed = notify_version, .available = version});
+  }
+  if (!ours) return malformed(bytes.size());
+  NotifyTicketFields fields;
+  const bool length_right = in.number<std::uint32_t>() == notify_ticket_size;
+  fields.owner_device = in.number<std::int32_t>();
+  in.bytes(fields.exporter.boot_id);
+  fields.exporter.pid_namespace = in.number<std::uint64_t>();
+  fields.exporter.start_time = in.number<std::uint64_t>();
+  fields.exporter.pid = in.number<std::int32_t>();
+  bool unused_zero = in.zeros(4);
+  in.bytes(fields.key);
+  unused_zero = in.zeros(padding) && unused_zero;
+  const bool sum_right =
+      in.number<std::uint64_t>() == checksum_of_words(bytes.first(notify_ticket_size - checksum_size));
+  if (!length_right || !unused_zero || !sum_right || fields.owner_device < 0 || fields.exporter.pid <= 0) {
+    return malformed(bytes.size());
+  }
+  return fields;
+}
+
+}  // namespace detail
+
+Result<ReceivedNotifyTicket> ReceivedNotifyTicket::decode(std::span<const std::byte> bytes) noexcept {
+  auto fields = detail::decode_notify_ticket(bytes);
+  if (!fields) return fields.error();
+  return ReceivedNotifyTicket(*fields);
+}
+
+}  // namespace devshare
