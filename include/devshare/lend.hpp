@@ -266,6 +266,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("nobody is served any more when this objec
     requires(!std::is_reference_v<O> && !detail::Lendable<O>)
   void offer(std::string_view, O&&, Offering = {}) & = delete;  // only memory that can be exported can be lent: is_key_exportable
 
+  // Lent::publish of the offer with this name, where its Lent is elsewhere. Error: no_such_offer as well.
+  DEVSHARE_API Result<std::uint64_t> publish(std::string_view name) const noexcept;
+
   // A descriptor that is readable while there is something to dispatch: for epoll, poll or an event loop. It belongs to
   // the lender.
   DEVSHARE_API int native_handle() const noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client.hpp"
 
+#include "asked_ahead.hpp"
 #include "block.hpp"
 #include "channel.hpp"
 #include "endpoint.hpp"
@@ -154,18 +155,18 @@ Received wait_for_reply(int socket, ReplyBytes& bytes, Clock::time_point deadlin
   }
 }
 
-Exchange exchange(Connection& connection, Request request, Clock::time_point deadline) {
-  Exchange result;
+// Sends a request, with its number in it. 0, or why it could not be sent; after most errors there may still be a word from
+// the exporter that closed.
+int send_request(Connection& connection, Request* request) {
   if (++connection.sequence == 0) ++connection.sequence;  // 0 is what an exporter says unasked
-  request.sequence = connection.sequence;
-  request.bare_pid = bare_pid();
-  request.server = profile().server;
-  const int error = send_message(connection.socket.get(), encode(request), -1, 0);
-  if (error == EAGAIN) {
-    result.failed = Reason::timed_out;
-    return result;
-  }
-  // After any other error there may still be a word from the exporter that closed.
+  request->sequence = connection.sequence;
+  request->bare_pid = bare_pid();
+  request->server = profile().server;
+  return send_message(connection.socket.get(), encode(*request), -1, 0);
+}
+
+Exchange receive_reply(const Connection& connection, const Request& request, Clock::time_point deadline) {
+  Exchange result;
   ReplyBytes bytes;
   Received received = wait_for_reply(connection.socket.get(), bytes, deadline);
   switch (received.outcome) {
@@ -200,6 +201,15 @@ Exchange exchange(Connection& connection, Request request, Clock::time_point dea
   result.reply = *reply;
   result.descriptor = std::move(received.descriptor);
   return result;
+}
+
+Exchange exchange(Connection& connection, Request request, Clock::time_point deadline) {
+  if (send_request(connection, &request) == EAGAIN) {
+    Exchange result;
+    result.failed = Reason::timed_out;
+    return result;
+  }
+  return receive_reply(connection, request, deadline);
 }
 
 // Sends a request, and again for as long as descriptors for its answer can be found.
@@ -272,6 +282,7 @@ Fetched talk(Connection& connection, const Request& request, Clock::time_point d
 }  // namespace
 
 Fetched ask_exporter(const Request& what) {
+  if (std::optional<Fetched> known = take_answer(what)) return *std::move(known);
   const std::uint64_t endpoint = what.key.endpoint;
   const auto deadline = Clock::now() + std::chrono::milliseconds(profile().exporter_deadline_ms);
   const std::shared_ptr<Connection> connection = acquire(endpoint, deadline);
@@ -279,6 +290,35 @@ Fetched ask_exporter(const Request& what) {
   Fetched fetched = talk(*connection, what, deadline);
   release(endpoint, connection);
   return fetched;
+}
+
+std::size_t ask_exporter_of_several(std::span<const Request> what, std::span<std::optional<Fetched>> answers) {
+  const std::uint64_t endpoint = what.front().key.endpoint;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(profile().exporter_deadline_ms);
+  const std::shared_ptr<Connection> connection = acquire(endpoint, deadline);
+  if (connection == nullptr) return 0;
+  if (!connection->socket) {
+    const Exchange opened = open_connection(*connection, endpoint, deadline);
+    if (opened.failed != Reason::none || opened.reply.code != 0) connection->socket = UniqueFd();
+  }
+  std::vector<Request> sent(what.begin(), what.end());
+  std::size_t asked = 0;
+  while (connection->socket && asked < sent.size() && send_request(*connection, &sent[asked]) == 0) ++asked;
+  // A connection with an answer on it that nobody takes is worth nothing any more.
+  if (asked < sent.size()) connection->socket = UniqueFd();
+  std::size_t answered = 0;
+  for (std::size_t i = 0; i < asked && connection->socket; ++i) {
+    Exchange result = receive_reply(*connection, sent[i], deadline);
+    if (result.failed == Reason::descriptor_limit) continue;
+    if (result.failed != Reason::none) {
+      connection->socket = UniqueFd();
+    } else if (result.reply.code == 0) {
+      answers[i] = Fetched{result.reply, std::move(result.descriptor), connection->page};
+      ++answered;
+    }
+  }
+  release(endpoint, connection);
+  return answered;
 }
 
 std::size_t client_connections() {

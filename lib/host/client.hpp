@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 namespace devshare::host {
 
@@ -25,6 +27,10 @@ struct Fetched {
 // this side gives: exporter_gone, timed_out, user_refused, protocol, descriptor_limit. Any thread; no lock is held
 // while waiting.
 Fetched ask_exporter(const Request& what);
+
+// The same for several things of one exporter at once, without waiting for each: answers that carry memory are put beside
+// their requests, whatever else comes of one is left for ask_exporter() to find out again. How many were answered so.
+std::size_t ask_exporter_of_several(std::span<const Request> what, std::span<std::optional<Fetched>> answers);
 
 std::size_t client_connections();
 void client_shut_down();  // closes all connections

@@ -2,6 +2,7 @@
 // Borrowing: connect, ask, import.
 #include "borrower_core.hpp"
 
+#include "../core/expected_imports.hpp"
 #include "../core/runtime_state.hpp"
 #include "remote_error.hpp"
 
@@ -18,7 +19,7 @@ namespace devshare {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_requests = 32;  // of one thread at a time: the lender waits for nobody who does not read
+constexpr std::size_t most_requests = 32;  // at once: the lender waits for nobody who does not read
 
 // Connections that have ended while their lender took nothing: what was returned must be told. Guarded by
 // Lock::lending; immortal.
@@ -193,26 +194,12 @@ Result<void> check(const Owned<BorrowerPolicy>& borrower, std::string_view name)
   return {};
 }
 
-// Imports what was lent. Refused, the lender is told, and the lease is over.
-template <class Access>
-Result<BasicLease<Access>> import_lent(BorrowerCore& core, LeaseRecord* lease, const Message& lent) noexcept {
-  auto imported = [&]() -> Result<BasicImportedMapping<Access>> {
-    DEVSHARE_TRY(ticket, ReceivedTicket::decode(lent.ticket));
-    return BasicImportedMapping<Access>::open(ticket, core.device);
-  }();
+// The lease is over before it began: the lender is told why.
+Error not_imported(BorrowerCore& core, LeaseRecord* lease, const Error& why) noexcept {
   Locked lock = lock_lending();
-  if (imported) {
-    Message message;
-    message.type = MessageType::imported;
-    message.lease = lease->id;
-    tell_lender(core, message);
-    ++core.references;
-    lock.unlock();
-    return BasicLease<Access>(core.session, {lease}, *std::move(imported));
-  }
   // Taken back meanwhile? Then the runtime's words are about something that the lender can name.
   core.turn.try_once(lock, [&] { hear_lender(core, Deadline::now()); });
-  Error error = imported.error();
+  Error error = why;
   if (lease->wanted_back && (error.kind() == Errc::stale_token || error.kind() == Errc::exporter_gone)) {
     error = Error(Errc::revoked, Operation::borrow, {.device = core.device.number(), .pid = core.lender.peer.pid});
   }
@@ -221,6 +208,20 @@ Result<BasicLease<Access>> import_lent(BorrowerCore& core, LeaseRecord* lease, c
   message.error = to_message(error);
   end_lease(lease, message);
   return error;
+}
+
+template <class Access>
+Result<BasicLease<Access>> import_lent(BorrowerCore& core, LeaseRecord* lease, const Result<ReceivedTicket>& ticket) noexcept {
+  if (!ticket) return not_imported(core, lease, ticket.error());
+  auto imported = BasicImportedMapping<Access>::open(*ticket, core.device);
+  if (!imported) return not_imported(core, lease, imported.error());
+  const Locked lock = lock_lending();
+  Message message;
+  message.type = MessageType::imported;
+  message.lease = lease->id;
+  tell_lender(core, message);
+  ++core.references;
+  return BasicLease<Access>(core.session, {lease}, *std::move(imported));
 }
 
 Result<LeaseRecord*> ask_and_wait(BorrowerCore& core, Request& request, std::string_view name, AccessMode access,
@@ -254,8 +255,61 @@ Result<BasicLease<Access>> borrow_from(const Owned<BorrowerPolicy>& borrower, st
   BorrowerCore& core = *borrower.value().core;
   Request request;
   DEVSHARE_TRY(lease, ask_and_wait(core, request, name, Access::mode, slice, deadline));
-  return import_lent<Access>(core, lease, request.answer);
+  return import_lent<Access>(core, lease, ReceivedTicket::decode(request.answer.ticket));
 }
+
+namespace {
+
+// Asks for some offers together and waits for all answers. On an error none of them is held.
+Result<std::vector<LeaseRecord*>> ask_together(BorrowerCore& core, std::span<Request> requests,
+                                               std::span<const std::string_view> names, AccessMode access,
+                                               Deadline deadline) noexcept {
+  std::vector<LeaseRecord*> leases;
+  Locked lock = lock_lending();
+  if (core.gone) return core.why_gone;
+  for (std::size_t i = 0; i < names.size(); ++i) ask(core, requests[i], names[i], access, {}, !deadline.is_now());
+  for (Request& request : requests) {
+    core.turn.wait(
+        lock, deadline, [&] { return request.answered || core.gone; },
+        [&](Deadline until) { hear_lender(core, until); });
+    auto lent = outcome(core, request);
+    if (lent) {
+      leases.push_back(*lent);
+      continue;
+    }
+    for (Request* rest = &request + 1; rest != requests.data() + requests.size(); ++rest) give_up(core, *rest);
+    for (LeaseRecord* const lease : leases) end_lease(lease, returned());
+    return lent.error();
+  }
+  return leases;
+}
+
+template <class Access>
+Result<void> borrow_together(BorrowerCore& core, std::span<const std::string_view> names, Deadline deadline,
+                             std::vector<BasicLease<Access>>& into) noexcept {
+  std::vector<Request> requests(names.size());
+  DEVSHARE_TRY(lent, ask_together(core, requests, names, Access::mode, deadline));
+  std::vector<Result<ReceivedTicket>> tickets;
+  std::vector<const TicketFields*> expected;
+  tickets.reserve(lent.size());
+  for (const Request& request : requests) {
+    tickets.push_back(ReceivedTicket::decode(request.answer.ticket));
+    if (tickets.back()) expected.push_back(&(*tickets.back()).fields());
+  }
+  const ExpectedImports ahead(core.session, expected);
+  for (std::size_t i = 0; i < lent.size(); ++i) {
+    auto lease = import_lent<Access>(core, lent[i], tickets[i]);
+    if (!lease) {
+      const Locked lock = lock_lending();
+      for (std::size_t rest = i + 1; rest < lent.size(); ++rest) end_lease(lent[rest], returned());
+      return lease.error();
+    }
+    into.push_back(*std::move(lease));
+  }
+  return {};
+}
+
+}  // namespace
 
 template <class Access>
 Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPolicy>& borrower,
@@ -263,40 +317,13 @@ Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPoli
                                                         Deadline deadline) noexcept {
   for (const std::string_view name : names) DEVSHARE_CHECK(check(borrower, name));
   flush_leftovers();
-  BorrowerCore& core = *borrower.value().core;
   std::vector<BasicLease<Access>> leases;
   leases.reserve(names.size());
-  std::vector<Request> requests(names.size());
-  std::size_t asked = 0;
-  Locked lock = lock_lending();
-  if (core.gone) return core.why_gone;
-  const auto give_up_from = [&](std::size_t first) {
-    for (; first < asked; ++first) give_up(core, requests[first]);
-  };
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    for (; asked < names.size() && asked < i + most_requests; ++asked) {
-      ask(core, requests[asked], names[asked], Access::mode, {}, !deadline.is_now());
-    }
-    core.turn.wait(
-        lock, deadline, [&] { return requests[i].answered || core.gone; },
-        [&](Deadline until) { hear_lender(core, until); });
-    auto lent = outcome(core, requests[i]);
-    if (!lent) {
-      give_up_from(i + 1);
-      lock.unlock();
-      return lent.error();
-    }
-    lock.unlock();
-    auto lease = import_lent<Access>(core, *lent, requests[i].answer);
-    lock.lock();
-    if (!lease) {
-      give_up_from(i + 1);
-      lock.unlock();
-      return lease.error();
-    }
-    leases.push_back(*std::move(lease));
+  while (!names.empty()) {
+    const auto some = names.first(std::min(names.size(), most_requests));
+    DEVSHARE_CHECK(borrow_together<Access>(*borrower.value().core, some, deadline, leases));
+    names = names.subspan(some.size());
   }
-  lock.unlock();
   return leases;
 }
 

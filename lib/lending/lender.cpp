@@ -110,6 +110,14 @@ Result<Lender> Lender::at(const Runtime& runtime, const Endpoint& endpoint, Lend
   return Lender(session, {core});
 }
 
+Result<std::uint64_t> Lender::publish(std::string_view name) const noexcept {
+  if (!lender_.holds() || !lender_.session().alive()) return detail::unusable(lender_.session(), Operation::publish);
+  detail::LenderCore& core = *lender_.value().core;
+  const detail::Locked lock = detail::lock_lending();
+  if (detail::OfferRecord* const offer = detail::find_offer(core, name); offer != nullptr) return detail::publish(*offer);
+  return Error(Errc::no_such_offer, Operation::publish);
+}
+
 int Lender::native_handle() const noexcept {
   return lender_.holds() && lender_.session().alive() ? lender_.value().core->epoll.get() : -1;
 }

@@ -135,6 +135,10 @@ void watch(LenderCore& core, Connection& connection) noexcept;
 
 // --- offers.cpp ---
 
+// Under the lock: the offer that has this name now, or null; and that it has newer data.
+OfferRecord* find_offer(LenderCore& core, std::string_view name) noexcept;
+std::uint64_t publish(OfferRecord& offer) noexcept;
+
 // Under the lock: a lease has ended.
 void end_lease(LenderCore& core, Connection& connection, std::size_t index, LendingEvent::Kind kind,
                const Error& error = Error(Errc::refused, Operation::none)) noexcept;

@@ -69,6 +69,19 @@ bool outlives_its_export(const OfferRecord& offer) noexcept {
 
 }  // namespace
 
+OfferRecord* find_offer(LenderCore& core, std::string_view name) noexcept {
+  for (OfferRecord* const offer : core.offers) {
+    if (offer->state == OfferRecord::State::offered && offer->name == name) return offer;
+  }
+  return nullptr;
+}
+
+std::uint64_t publish(OfferRecord& offer) noexcept {
+  ++offer.generation;
+  tell_holders(*offer.core, offer);
+  return offer.generation;
+}
+
 Result<OfferValue> make_offer(const Owned<LenderPolicy>& lender, std::string_view name, const Device& device,
                               OfferedMemory& memory, Mechanisms family, const Offering& offering) noexcept {
   if (!lender.holds() || !lender.session().alive()) return unusable(lender.session(), Operation::offer);
@@ -80,11 +93,7 @@ Result<OfferValue> make_offer(const Owned<LenderPolicy>& lender, std::string_vie
   reap_orphans();
   LenderCore& core = *lender.value().core;
   const Locked lock = lock_lending();
-  for (const OfferRecord* const other : core.offers) {
-    if (other->state == OfferRecord::State::offered && other->name == name) {
-      return Error(Errc::already_offered, Operation::offer, {.device = device.number()});
-    }
-  }
+  if (find_offer(core, name) != nullptr) return Error(Errc::already_offered, Operation::offer, {.device = device.number()});
   auto* const offer = new OfferRecord;
   offer->core = &core;
   offer->name = name;
@@ -164,11 +173,8 @@ Result<std::vector<Holder>> holders_of(const Owned<OfferPolicy>& offer) noexcept
 
 Result<std::uint64_t> publish_offer(const Owned<OfferPolicy>& offer) noexcept {
   if (!offer.session().alive()) return unusable(offer.session(), Operation::publish);
-  OfferRecord& record = record_of(offer);
   const Locked lock = lock_lending();
-  ++record.generation;
-  tell_holders(*record.core, record);
-  return record.generation;
+  return publish(record_of(offer));
 }
 
 std::uint64_t generation_of(const Owned<OfferPolicy>& offer) noexcept {

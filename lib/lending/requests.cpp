@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <time.h>
+#include <unistd.h>
 
 namespace devshare::detail {
 namespace {
@@ -18,13 +19,6 @@ std::int64_t now_since_1970() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
-}
-
-OfferRecord* find_offer(LenderCore& core, std::string_view name) noexcept {
-  for (OfferRecord* const offer : core.offers) {
-    if (offer->state == OfferRecord::State::offered && offer->name == name) return offer;
-  }
-  return nullptr;
 }
 
 // Chooses the kind and exports, for the first borrower; for later ones it must be a kind that they can.
@@ -51,6 +45,7 @@ Result<void> export_for_borrower(OfferRecord& offer, Mechanisms can) noexcept {
 
 Result<TicketBytes> make_ticket(OfferRecord& offer, const Connection& connection, const WaitingRequest& request) noexcept {
   if (!offer.session.alive()) return unusable(offer.session, Operation::serve);
+  if (connection.borrower.peer.pid == ::getpid()) return Error(Errc::self_import, Operation::serve, {.device = offer.device});
   if (request.access == AccessMode::read_write && offer.access == AccessMode::read_only) {
     return Error(Errc::access_mismatch, Operation::serve, {.device = offer.device});
   }

@@ -2,10 +2,11 @@
 // A thread that dispatches.
 #include "lender_core.hpp"
 
+#include "../host/signals_blocked.hpp"
+
 #include <cerrno>
 
 #include <pthread.h>
-#include <signal.h>
 
 namespace devshare {
 namespace detail {
@@ -29,15 +30,9 @@ void* run(void* argument) {
   return nullptr;
 }
 
-// Signals are the program's: none is delivered on a thread that it does not know of.
 int start_thread(ServingThread& serving) noexcept {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int failed = ::pthread_create(&serving.thread, nullptr, &run, &serving);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return failed;
+  const host::AllSignalsBlocked blocked;  // signals are the program's
+  return ::pthread_create(&serving.thread, nullptr, &run, &serving);
 }
 
 }  // namespace
