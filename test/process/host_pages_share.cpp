@@ -5,7 +5,10 @@
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
+#include <sys/resource.h>
+
 #include <csignal>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -342,6 +345,61 @@ TEST_CASE("B061 a mapping that sleeps gives its huge pages back, and wakes in wh
     a.leave();
   });
   story.run();
+}
+
+namespace {
+
+// Page faults of two processes that share 64 MiB by key and both touch all of it, from its making to its end.
+long faults_of_both(Placement placement, HostBacking::Pages expected) {
+  constexpr std::size_t whole = 64 * MiB;
+  const auto touch = [](std::span<std::byte> bytes) {
+    for (std::size_t at = 0; at < bytes.size(); at += 4096) bytes[at] = std::byte{1};
+  };
+  const auto faults = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_minflt;
+  };
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    const BarePid pid = a.pid_of("B");
+    const long before = faults();
+    DeviceMemory memory = a.allocate(whole, placement);
+    me.expect(memory.backing().pages == expected, "A has the pages that are counted");
+    touch(a.view(memory.bytes()));
+    auto key = me.must(export_key(std::move(memory)), "A exports");
+    a.send("B", me.must(key.admit(pid), "B is admitted"));
+    me.pause_until("B", "closed");
+    end(me, me.must(std::move(key).close(), "A ends the export"));
+    me.give("faults", faults() - before);
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const ReceivedTicket ticket = b.ticket_from("A");
+    const long before = faults();
+    ImportedMapping mapping = b.import(ticket);
+    touch(b.view(mapping.bytes()));
+    end(me, std::move(mapping));
+    me.give("faults", faults() - before);
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+  return story.given<long>("A", "faults") + story.given<long>("B", "faults");
+}
+
+}  // namespace
+
+TEST_CASE("64 MiB that both sides touch whole cost at most a 25th of the page faults in huge pages") {
+  const HugePages pool(33);  // aclrtMalloc takes a few bytes more than it is asked for
+  if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
+  const long normal = faults_of_both({}, HostBacking::Pages::normal);
+  const long in_huge = faults_of_both(in_huge_pages, HostBacking::Pages::huge);
+  CAPTURE(normal, in_huge);
+  CHECK(in_huge * 25 <= normal);
 }
 
 TEST_CASE("an engine's memory that is retained sleeps and wakes in pages like those it had") {

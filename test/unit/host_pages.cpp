@@ -481,18 +481,3 @@ TEST_CASE("memory of the host in huge pages is touched at its own address while 
   REQUIRE(session.acl.aclrtFreePhysical(handle) == 0);
   CHECK(HugePages::free_pages() == 2);
 }
-
-TEST_CASE("touching 64 MiB costs at most a 25th of the page faults in huge pages") {
-  constexpr std::size_t size = 64 * MiB;
-  const HugePages pool(size / HugePages::bytes + 1);
-  if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
-  PhysicalSession session;
-  void* const normal = session.allocate(size);
-  const long in_normal_pages = faults_of_touching(normal, size);
-  const Wish wish(for_huge);
-  const long before = faults();
-  void* const large = session.allocate(size);
-  REQUIRE(backing_at(large, size) == huge);
-  (void)faults_of_touching(large, size);
-  CHECK((faults() - before) * 25 <= in_normal_pages);  // its making included
-}
