@@ -85,15 +85,25 @@ Block* take_record(Origin origin, std::uint64_t backed, std::uint64_t page_size)
   return block;
 }
 
+// A piece of a reservation may be smaller than a granule, or begin or end inside one.
+bool is_in_parts(const Block& block) {
+  return block.origin == Origin::mapped && (block.base % granule_bytes != 0 || block.backed % granule_bytes != 0);
+}
+
+void set_words(const Block& block, std::uint32_t word) {
+  is_in_parts(block) ? set_part_words(block.base, block.backed, word)
+                     : set_window_words(block.base, block.backed, word);
+}
+
 void publish(Block& block) {
-  set_window_words(block.base, block.backed, block.number);
+  set_words(block, block.number);
   block.life.fetch_or(Block::live_bit, std::memory_order_release);  // keeps the count: a stale lookup may be in it
 }
 
 // Takes the block out of sight. False when another thread was first.
 bool retire(Block& block) {
   if ((block.life.fetch_and(~Block::live_bit, std::memory_order_acq_rel) & Block::live_bit) == 0) return false;
-  set_window_words(block.base, block.backed, 0);
+  set_words(block, 0);
   return true;
 }
 
@@ -140,6 +150,11 @@ void end_allocation(Block& block) {
 void end_import(Block& block) {
   dismantle(block);
   state.get().imports.fetch_sub(1, std::memory_order_relaxed);
+}
+
+acl::aclError refuse_no_memory() {
+  return refuse(acl::code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = ENOMEM},
+                "the machine has no memory left for another mapping");
 }
 
 acl::aclError not_an_allocation(const void* address, Reason reason, std::string_view what) {
@@ -368,10 +383,7 @@ acl::aclError place_block(PlacedBlock&& placed) {
     const std::lock_guard lock(all.mutex);
     block = all.pool.take();
   }
-  if (block == nullptr) {
-    return refuse(acl::code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = ENOMEM},
-                  "the machine has no memory left for another mapping");
-  }
+  if (block == nullptr) return refuse_no_memory();
   block->base = placed.address;
   block->size = placed.size;
   block->backed = placed.backed;
@@ -394,6 +406,10 @@ acl::aclError place_block(PlacedBlock&& placed) {
   block->access = placed.access;
   block->access_given = -1;
   lend_block_bytes(*block, placed.descriptor, placed.view);
+  if (is_in_parts(*block) && !have_parts()) {
+    discard(*block);
+    return refuse_no_memory();
+  }
   if (placed.view == nullptr && !map_if_wanted(*block)) {
     const acl::aclError refused = refuse_mapping(block->backed, errno);
     discard(*block);
@@ -416,7 +432,7 @@ Removed remove_block(std::uintptr_t address, Origin origin) {
       retired = block->retire_unless_used();
     }
     if (!retired) return Removed::in_use;
-    set_window_words(block->base, block->backed, 0);
+    set_words(*block, 0);
   }
   dismantle(*block);
   return Removed::yes;

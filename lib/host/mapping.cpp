@@ -40,7 +40,7 @@ const char* words_of(HandleOrigin origin) noexcept {
 }
 
 acl::aclError check_unmapped(std::uintptr_t address, std::uint64_t size) {
-  for (std::uint64_t at = 0; at < size; at += granule_bytes) {
+  for (std::uint64_t at = 0; at < size; at += window_step(address + at)) {
     if (window_word(address + at) == 0) continue;
     return refuse(code::rt_drv_internal, Reason::already_mapped,
                   fmt::format("something is mapped at {:#x} already: aclrtUnmapMem first", address + at));

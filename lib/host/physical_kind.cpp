@@ -92,7 +92,7 @@ acl::aclError physical_kind(const acl::aclrtPhysicalMemProp& property, PhysicalK
     if (const acl::aclError refused = check_giant(*row, card)) return refused;
   }
   out->p2p = row->p2p;
-  out->page_size = row->pages == Pages::giant ? giant_page : std::max(card.huge_page, granule_bytes);
+  out->page_size = row->pages == Pages::giant ? giant_page : std::max(card.huge_page, part_bytes);
   out->device = -1;
   if (!on_device) return check_host(location);
   DeviceNumber device;

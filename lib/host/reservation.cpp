@@ -99,7 +99,7 @@ void reservations_shut_down() {
   const std::lock_guard lock(all->mutex);
   for (auto& [base, reservation] : all->by_base) {
     for (std::uintptr_t at = base; reservation.pieces != 0 && at < base + reservation.size;) {
-      std::uint64_t step = granule_bytes;
+      std::uint64_t step = window_step(at);
       if (const PinnedBlock piece(reinterpret_cast<const void*>(at)); piece) step = piece.backed();
       Physical last;
       if (window_word(at) != 0) (void)end_piece(*all, reservation, at, &last);

@@ -68,6 +68,13 @@ bool reserve(const Candidate& candidate) noexcept {
   return false;
 }
 
+// The words of all parts, made when the first granule is divided. Few of them are ever touched.
+constinit std::atomic<std::atomic<std::uint32_t>*> part_words{nullptr};
+
+std::size_t part_at(std::uintptr_t address) noexcept { return (address - map().begin) / part_bytes; }
+
+std::uint64_t bytes_of_part_words() noexcept { return map().bytes / part_bytes * sizeof(std::uint32_t); }
+
 // Ranges of the window that hold a file now. A forked child inherits the files, and must not find its parent's bytes
 // under addresses of its own.
 constinit std::atomic<std::uint64_t> opened{0};
@@ -148,6 +155,35 @@ void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t
   for (std::uint32_t i = 0; i < count; ++i) first[i].store(word, std::memory_order_release);
 }
 
+std::uint32_t part_word(std::uintptr_t address) noexcept {
+  return part_words.load(std::memory_order_acquire)[part_at(address)].load(std::memory_order_acquire);
+}
+
+std::uint64_t window_step(std::uintptr_t address) noexcept {
+  const bool divided = map().words[granule_at(address)].load(std::memory_order_acquire) == in_parts;
+  const std::uint64_t unit = divided ? part_bytes : granule_bytes;
+  return unit - (address - map().begin) % unit;
+}
+
+bool have_parts() noexcept {
+  if (part_words.load(std::memory_order_acquire) != nullptr) return true;
+  const std::uint64_t bytes = bytes_of_part_words();
+  void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made == MAP_FAILED) return false;
+  ::madvise(made, bytes, MADV_WIPEONFORK);
+  std::atomic<std::uint32_t>* none = nullptr;
+  if (!part_words.compare_exchange_strong(none, static_cast<std::atomic<std::uint32_t>*>(made))) ::munmap(made, bytes);
+  return true;
+}
+
+void set_part_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept {
+  std::atomic<std::uint32_t>* const parts = part_words.load(std::memory_order_acquire);
+  for (std::uint64_t done = 0; done < bytes; done += part_bytes) {
+    parts[part_at(address + done)].store(word, std::memory_order_release);
+    map().words[granule_at(address + done)].store(in_parts, std::memory_order_release);
+  }
+}
+
 int open_window(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable, bool populate) noexcept {
   // Counted first: a child forked in between shuts a range too many and none too few.
   opened.fetch_add(1, std::memory_order_relaxed);
@@ -178,6 +214,9 @@ void wipe_window_words() noexcept {
   const WindowMap* const reserved = window_map.load(std::memory_order_acquire);
   if (reserved == nullptr) return;
   ::madvise(reserved->words, granules(reserved->bytes) * sizeof(std::uint32_t), MADV_DONTNEED);
+  if (void* const parts = part_words.load(std::memory_order_acquire)) {
+    ::madvise(parts, bytes_of_part_words(), MADV_DONTNEED);
+  }
 }
 
 }  // namespace devshare::host

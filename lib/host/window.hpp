@@ -6,7 +6,8 @@
 // own: an address past the end of a block is in no other block unless its granule was taken anew.
 //
 // A table beside the window has one word for each granule; whoever takes granules writes its number there, and finding
-// it again by an address is one load.
+// it again by an address is one load. Only a reservation may hold several things in one granule, where the pages of the
+// device are smaller: such a granule's word says that its parts have words of their own.
 #pragma once
 
 #include "free_ranges.hpp"
@@ -18,6 +19,7 @@
 namespace devshare::host {
 
 inline constexpr std::uint64_t granule_bytes = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t part_bytes = std::uint64_t{64} << 10;
 
 enum class WindowPart : std::uint8_t { allocations, imports, reservations, host_registered };
 
@@ -66,15 +68,28 @@ inline bool in_window(std::uintptr_t address, std::uint64_t bytes = 1) noexcept 
   return map->begin - address < bytes;
 }
 
-// The word of the granule that `address` is in; 0 outside the window and where nobody wrote.
+// In a word: look at the part.
+inline constexpr std::uint32_t in_parts = UINT32_MAX;
+std::uint32_t part_word(std::uintptr_t address) noexcept;
+
+// The word of the granule that `address` is in, or of its part; 0 outside the window and where nobody wrote.
 inline std::uint32_t window_word(std::uintptr_t address) noexcept {
   const WindowMap* const map = window_map.load(std::memory_order_acquire);
   if (map == nullptr || address - map->begin >= map->bytes) return 0;
-  return map->words[(address - map->begin) / granule_bytes].load(std::memory_order_acquire);
+  const std::uint32_t word = map->words[(address - map->begin) / granule_bytes].load(std::memory_order_acquire);
+  return word != in_parts ? word : part_word(address);
 }
 
-// Writes the words of a range that was taken.
+// How far it is from `address` to the next that may have another word.
+std::uint64_t window_step(std::uintptr_t address) noexcept;
+
+// Writes the words of a range that was taken. It begins with a granule, and what is left of its last one is nobody's.
 void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept;
+
+// The same for whole parts, beside others' in the same granules: those who do so take turns. Before the first,
+// have_parts() must have been true: false, with errno set, when the machine has no memory for their words.
+bool have_parts() noexcept;
+void set_part_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept;
 
 // Shows a file at a range of the window itself, for the host to touch, with `populate` all its pages at once, and takes
 // it away again. 0 or an errno.

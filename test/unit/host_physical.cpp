@@ -128,7 +128,7 @@ TEST_CASE("R36: sizes are multiples of the granularity, which is that of the kin
   CHECK(try_kind(session, on_device(), 6 * MiB) == 0);
 }
 
-TEST_CASE("B031: the granularity is the emulated card's, 2 MiB at least, whatever the machine's pages are") {
+TEST_CASE("B031: the granularity is the emulated card's, 64 KiB at least, whatever the machine's pages are") {
   ::setenv("DEVSHARE_HOST_HUGE_PAGE", "16M", 1);
   {
     PhysicalSession session;
@@ -137,9 +137,18 @@ TEST_CASE("B031: the granularity is the emulated card's, 2 MiB at least, whateve
     CHECK(try_kind(session, on_device(), 16 * MiB) == 0);
   }
   ::setenv("DEVSHARE_HOST_HUGE_PAGE", "64K", 1);
+  {
+    PhysicalSession session;
+    CHECK(granularity(session, on_device()) == 64 * 1024);
+    CHECK(granularity(session, on_host()) == 64 * 1024);
+    CHECK(granularity(session, on_device(0, attr::huge_1g)) == GiB);
+    CHECK(try_kind(session, on_device(), 32 * 1024) == code::rt_param_invalid);
+    CHECK(try_kind(session, on_device(), 192 * 1024) == 0);
+  }
+  ::setenv("DEVSHARE_HOST_HUGE_PAGE", "32K", 1);
   ::setenv("DEVSHARE_HOST_NORMAL_PAGE", "16K", 1);
   PhysicalSession session;
-  CHECK(granularity(session, on_device()) == 2 * MiB);
+  CHECK(granularity(session, on_device()) == 64 * 1024);
 }
 
 TEST_CASE("the question for the granularity has codes of its own") {
