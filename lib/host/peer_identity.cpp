@@ -103,13 +103,18 @@ std::int32_t own_inode_number() noexcept {
 }  // namespace
 
 bool pidfd_inodes_differ() noexcept {
-  static const bool differ = [] {
+  enum : int { unknown, no, yes };
+  static constinit std::atomic<int> kept = unknown;
+  int known = kept.load(std::memory_order_relaxed);
+  if (known == unknown) {
     constexpr decltype(statfs::f_type) pidfs_magic = 0x50494446;
     const UniqueFd self = open_pidfd(::getpid());
     struct statfs system {};
-    return self && ::fstatfs(self.get(), &system) == 0 && system.f_type == pidfs_magic;
-  }();
-  return differ && !profile().identity_by_start_time;
+    const bool no_descriptor = !self && (errno == EMFILE || errno == ENFILE);
+    known = self && ::fstatfs(self.get(), &system) == 0 && system.f_type == pidfs_magic ? yes : no;
+    if (!no_descriptor) kept.store(known, std::memory_order_relaxed);  // else it is not known yet
+  }
+  return known == yes && !profile().identity_by_start_time;
 }
 
 ProcessIdentity identity_of(int pidfd, pid_t pid) noexcept {
