@@ -86,7 +86,7 @@ Result<void> be_introduced(BorrowerCore& core, BarePid self, Deadline deadline, 
     if (core.gone) return core.why_gone;
   }
   const Peer& lender = core.lender.peer;
-  if (lender.uid == 0 || allowed.allows(lender, ::geteuid())) return {};
+  if (lender.uid == 0 || permits(allowed, lender)) return {};
   return Error(Errc::not_permitted, Operation::borrow, {.pid = lender.pid});
 }
 
@@ -141,13 +141,6 @@ void ask(BorrowerCore& core, Request& request, std::string_view name, AccessMode
   tell_lender(core, message);
 }
 
-LeaseRecord* lease_of(BorrowerCore& core, const Request& request) noexcept {
-  if (!request.answered || request.answer.type != MessageType::lent) return nullptr;
-  const auto found = std::find_if(core.leases.begin(), core.leases.end(),
-                                  [&](const LeaseRecord* lease) { return lease->id == request.answer.lease; });
-  return found == core.leases.end() ? nullptr : *found;
-}
-
 // Under the lock: the lease is over, and the lender is told by this message.
 void end_lease(LeaseRecord* lease, Message message) noexcept {
   message.lease = lease->id;
@@ -165,8 +158,11 @@ Message returned() noexcept {
 // Nobody waits for this request any more.
 void give_up(BorrowerCore& core, Request& request) noexcept {
   std::erase(core.requests, &request);
-  if (LeaseRecord* const lease = lease_of(core, request); lease != nullptr) return end_lease(lease, returned());
+  if (LeaseRecord* const lease = std::exchange(request.lease, nullptr); lease != nullptr) {
+    return end_lease(lease, returned());
+  }
   if (request.answered) return;
+  ++core.cancelled;
   Message message;
   message.type = MessageType::cancel;
   message.request = request.number;
@@ -175,7 +171,7 @@ void give_up(BorrowerCore& core, Request& request) noexcept {
 
 // What an answered request, or one whose time is over, has come to: a lease, or why not.
 Result<LeaseRecord*> outcome(BorrowerCore& core, Request& request) noexcept {
-  if (LeaseRecord* const lease = lease_of(core, request); lease != nullptr) {
+  if (LeaseRecord* const lease = std::exchange(request.lease, nullptr); lease != nullptr) {
     std::erase(core.requests, &request);
     return lease;
   }
@@ -186,8 +182,12 @@ Result<LeaseRecord*> outcome(BorrowerCore& core, Request& request) noexcept {
                {.pid = core.lender.peer.pid});
 }
 
-Result<void> check(const Owned<BorrowerPolicy>& borrower, std::string_view name) noexcept {
+Result<void> check(const Owned<BorrowerPolicy>& borrower) noexcept {
   if (!borrower.holds() || !borrower.session().alive()) return unusable(borrower.session(), Operation::borrow);
+  return {};
+}
+
+Result<void> check(std::string_view name) noexcept {
   if (name.empty() || name.size() > longest_offer_name || name.find('\0') != name.npos) {
     return Error(Errc::invalid_argument, Operation::borrow, {.needed = name.size(), .available = longest_offer_name});
   }
@@ -250,7 +250,8 @@ void drop_reference(BorrowerCore& core) noexcept {
 template <class Access>
 Result<BasicLease<Access>> borrow_from(const Owned<BorrowerPolicy>& borrower, std::string_view name, Deadline deadline,
                                        Slice slice) noexcept {
-  DEVSHARE_CHECK(check(borrower, name));
+  DEVSHARE_CHECK(check(borrower));
+  DEVSHARE_CHECK(check(name));
   flush_leftovers();
   BorrowerCore& core = *borrower.value().core;
   Request request;
@@ -315,7 +316,8 @@ template <class Access>
 Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPolicy>& borrower,
                                                         std::span<const std::string_view> names,
                                                         Deadline deadline) noexcept {
-  for (const std::string_view name : names) DEVSHARE_CHECK(check(borrower, name));
+  DEVSHARE_CHECK(check(borrower));
+  for (const std::string_view name : names) DEVSHARE_CHECK(check(name));
   flush_leftovers();
   std::vector<BasicLease<Access>> leases;
   leases.reserve(names.size());

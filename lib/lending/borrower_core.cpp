@@ -20,8 +20,16 @@ void answer_request(BorrowerCore& core, const Message& message) noexcept {
   const auto found = std::find_if(core.requests.begin(), core.requests.end(), [&](const Request* request) {
     return request->number == message.request && !request->answered;
   });
+  const bool known = std::any_of(core.leases.begin(), core.leases.end(),
+                                 [&](const LeaseRecord* lease) { return lease->id == message.lease; });
+  if (message.type == MessageType::lent && (known || (found == core.requests.end() && core.cancelled == 0))) {
+    return lender_gone(core, Error(Errc::bad_message, Operation::borrow, {.pid = core.lender.peer.pid}));  // not asked for
+  }
   if (found == core.requests.end()) {
-    if (message.type == MessageType::lent) tell_returned(core, message.lease);  // nobody waits for it any more
+    if (message.type == MessageType::lent) {
+      --core.cancelled;
+      tell_returned(core, message.lease);  // nobody waits for it any more
+    }
     return;
   }
   Request& request = **found;
@@ -35,6 +43,7 @@ void answer_request(BorrowerCore& core, const Message& message) noexcept {
   // From now on the lender tells news of it, which may come before its ticket has been looked at.
   auto* const lease = new LeaseRecord{.core = &core, .id = message.lease, .generation = message.generation};
   core.leases.push_back(lease);
+  request.lease = lease;
 }
 
 void tell_lease(BorrowerCore& core, const Message& message) noexcept {
@@ -91,6 +100,23 @@ bool receive(BorrowerCore& core) noexcept {
   return !core.gone;
 }
 
+// Its process may have ended though a child of it keeps the socket open.
+void look_at_process(BorrowerCore& core) noexcept {
+  const int process = core.lender.process.get();
+  if (process < 0 || !wait_readable(process, -1, Deadline::now())) return;
+  const Locked lock = lock_lending();
+  lender_gone(core, Error(Errc::exporter_gone, Operation::borrow, {.pid = core.lender.peer.pid}));
+}
+
+void hear_what_is_there(BorrowerCore& core) noexcept {
+  if (!wait_readable(core.socket.get(), core.lender.process.get(), Deadline::now())) return;
+  // More than this a socket does not hold; a lender that never stops talking keeps nobody here.
+  constexpr std::size_t most_records = 4096;
+  for (std::size_t i = 0; i < most_records && receive(core); ++i) {
+  }
+  look_at_process(core);
+}
+
 }  // namespace
 
 void BorrowerCore::forked() noexcept {
@@ -108,11 +134,7 @@ void lender_gone(BorrowerCore& core, const Error& why) noexcept {
 }
 
 void hear_lender(BorrowerCore& core, Deadline deadline) noexcept {
-  if (deadline.is_now()) {
-    while (receive(core)) {
-    }
-    return;
-  }
+  if (deadline.is_now()) return hear_what_is_there(core);
   bool behind = false;
   {
     const Locked lock = lock_lending();
@@ -121,10 +143,7 @@ void hear_lender(BorrowerCore& core, Deadline deadline) noexcept {
   }
   const int process = core.lender.process.get();
   if (!wait_readable(core.socket.get(), process, deadline, behind)) return;
-  if (receive(core) || process < 0 || !wait_readable(process, -1, Deadline::now())) return;
-  // Its process has ended, though a child of it keeps the socket open.
-  const Locked lock = lock_lending();
-  lender_gone(core, Error(Errc::exporter_gone, Operation::borrow, {.pid = core.lender.peer.pid}));
+  if (!receive(core)) look_at_process(core);
 }
 
 void flush(BorrowerCore& core) noexcept {

@@ -28,6 +28,7 @@ struct Request {
   std::uint32_t number = 0;
   bool answered = false;
   bool offer_awaited = false;  // the lender has said that there is no such offer yet
+  LeaseRecord* lease = nullptr;  // answered by a lease, until somebody takes it
   Message answer;
 };
 
@@ -44,6 +45,7 @@ struct BorrowerCore final : LendingCore {
   Error why_gone{Errc::exporter_gone, Operation::borrow};
   std::uint32_t last_request = 0;
   std::vector<Request*> requests;
+  std::size_t cancelled = 0;  // requests that nobody waited for any more, and that may have been answered all the same
   std::vector<LeaseRecord*> leases;
   std::vector<MessageBytes> unsent;  // the lender reads too slowly: told when it can take it
   Turn turn;

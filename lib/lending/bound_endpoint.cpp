@@ -20,6 +20,13 @@ Error failed(int system_errno) noexcept {
   return socket_error(operation, system_errno);
 }
 
+Error in_use() noexcept { return Error(Errc::endpoint_in_use, operation); }
+
+// A directory, a link, a socket or a device: no lock of a lender.
+bool another_lies_there(int system_errno) noexcept {
+  return system_errno == EISDIR || system_errno == ELOOP || system_errno == ENXIO || system_errno == ENODEV;
+}
+
 // Whether two names are one file.
 bool same_file(const struct stat& a, const struct stat& b) noexcept { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
@@ -27,8 +34,8 @@ bool same_file(const struct stat& a, const struct stat& b) noexcept { return a.s
 // whoever holds it, so what was locked must still be what the name means.
 Result<UniqueFd> lock_file(int directory, const std::string& name, mode_t mode) noexcept {
   for (;;) {
-    UniqueFd lock(::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (!lock) return failed(errno);
+    UniqueFd lock(::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
+    if (!lock) return another_lies_there(errno) ? in_use() : failed(errno);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       return Error(errno == EWOULDBLOCK ? Errc::endpoint_in_use : Errc::backend_unavailable, operation, {.system_errno = errno});
     }
@@ -36,6 +43,8 @@ Result<UniqueFd> lock_file(int directory, const std::string& name, mode_t mode) 
     struct stat named {};
     if (::fstat(lock.get(), &locked) == 0 && ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         same_file(locked, named)) {
+      // A lender's lock is an empty file; what is none is not ours to remove.
+      if (!S_ISREG(locked.st_mode) || locked.st_size != 0) return in_use();
       return lock;
     }
   }
@@ -67,6 +76,7 @@ Result<BoundEndpoint> BoundEndpoint::take_over(int fd) noexcept {
   if (!is_record_socket(fd)) return Error(Errc::invalid_argument, operation, {.system_errno = ENOTSOCK});
   BoundEndpoint bound;
   bound.connected_ = !is_listening(fd);
+  ask_who_sends(fd);  // before anybody is accepted: what is sent until then carries it too
   bound.socket_ = UniqueFd(fd);
   (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
   (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -107,6 +117,7 @@ Result<BoundEndpoint> BoundEndpoint::bind_path(const Endpoint& endpoint, bool fo
 }
 
 Result<void> BoundEndpoint::listen() noexcept {
+  ask_who_sends(fd());  // what is sent before it is accepted carries it too
   if (::listen(fd(), backlog) != 0) return failed(errno);
   return {};
 }

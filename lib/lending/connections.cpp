@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -26,7 +27,13 @@ constexpr std::uint64_t about_timer = about_process - 3;
 // A connection says who it is at once; whoever does not is given this long, and room for this many.
 constexpr std::int64_t introduction_time = 5'000'000'000;
 constexpr std::size_t most_strangers = 256;
+constexpr std::size_t few_strangers = 16;  // for these there always is
 constexpr std::size_t events_at_once = 32;
+
+// Who never stops talking keeps nobody from their turn: this many rounds of events, then whoever waits looks at its
+// deadline. And this many records of a process that has ended: more than a socket holds.
+constexpr std::size_t most_rounds = 64;
+constexpr std::size_t most_last_words = 4096;
 
 bool add_watch(LenderCore& core, int fd, std::uint64_t about) noexcept {
   epoll_event event{};
@@ -41,19 +48,26 @@ void drain(int fd) noexcept {
 }
 
 // Armed while there is something that time alone may end: a lender that nobody asks is not to wake.
-void set_timer(LenderCore& core) noexcept {
+void set_timer(LenderCore& core, std::int64_t time = introduction_time) noexcept {
   const bool needed = core.strangers != 0 || (!core.accepting && !core.closed && core.endpoint.fd() >= 0);
   if (core.timer_armed == needed) return;
   itimerspec in{};
-  if (needed) in.it_value.tv_sec = introduction_time / 1'000'000'000;
+  if (needed) in.it_value = {time / 1'000'000'000, time % 1'000'000'000};
   if (::timerfd_settime(core.timer.get(), 0, &in, nullptr) == 0) core.timer_armed = needed;
 }
 
-// Ends the connection that has been silent longest; false when all have spoken.
-bool end_oldest_stranger(LenderCore& core) noexcept {
+// A quarter of the descriptors at most: the rest is for those who speak, and for what the runtime does for them.
+std::size_t room_for_strangers() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most_strangers;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / 4, most_strangers));
+}
+
+// Ends the connection that has been silent longest, other than one that is about to speak; false when all have spoken.
+bool end_oldest_stranger(LenderCore& core, const Connection* but = nullptr) noexcept {
   Connection* oldest = nullptr;
   for (auto& [id, connection] : core.connections) {
-    if (connection->introduced || !connection->socket) continue;
+    if (connection->introduced || !connection->socket || connection.get() == but) continue;
     if (oldest == nullptr || connection->since < oldest->since) oldest = connection.get();
   }
   if (oldest == nullptr) return false;
@@ -61,10 +75,20 @@ bool end_oldest_stranger(LenderCore& core) noexcept {
   return true;
 }
 
+// Descriptors are taken from those who are silent: whoever speaks needs some more, for its process and for what the
+// runtime does for it. Whether there were any.
+bool make_room(LenderCore& core, const Connection* but = nullptr) noexcept {
+  constexpr int at_once = 8;
+  const Locked lock = lock_lending();
+  bool any = false;
+  for (int i = 0; i < at_once && end_oldest_stranger(core, but); ++i) any = true;
+  return any;
+}
+
 Connection* add_connection(LenderCore& core, UniqueFd&& socket) noexcept {
   ask_who_sends(socket.get());
   const Locked lock = lock_lending();
-  if (core.strangers >= most_strangers) end_oldest_stranger(core);
+  if (core.strangers >= few_strangers && core.strangers >= room_for_strangers()) end_oldest_stranger(core);
   auto connection = std::make_unique<Connection>();
   connection->id = core.next_connection++;
   connection->since = monotonic_now();
@@ -89,8 +113,13 @@ void refuse(LenderCore& core, Connection& connection, const Error& error) noexce
 
 // The first message: who is there, by the kernel's word, and whether it may.
 void introduce(LenderCore& core, Connection& connection, const Message& hello) noexcept {
-  if (!connection.borrower.known || !core.options.borrowers.allows(connection.borrower.peer, ::geteuid())) {
+  if (!connection.borrower.known || !permits(core.options.borrowers, connection.borrower.peer)) {
     refuse(core, connection, Error(Errc::not_permitted, Operation::serve, {.pid = connection.borrower.peer.pid}));
+    return;
+  }
+  if (connection.borrower.no_room && !(make_room(core, &connection) && find_process(connection.borrower))) {
+    // Its end would not be heard of, and its leases with it.
+    refuse(core, connection, Error(Errc::fd_limit, Operation::serve, {.pid = connection.borrower.peer.pid}));
     return;
   }
   Message welcome;
@@ -132,7 +161,7 @@ bool receive(LenderCore& core, Connection& connection) noexcept {
 }
 
 void process_ended(LenderCore& core, Connection& connection) noexcept {
-  while (connection.socket && receive(core, connection)) {
+  for (std::size_t i = 0; i < most_last_words && connection.socket && receive(core, connection); ++i) {
   }  // what it had still said
   const Locked lock = lock_lending();
   connection.borrower.process = {};
@@ -156,10 +185,7 @@ void accept_all(LenderCore& core) noexcept {
     UniqueFd socket(::accept4(core.endpoint.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno != EMFILE && errno != ENFILE) return;
-      {
-        const Locked lock = lock_lending();
-        if (end_oldest_stranger(core)) continue;
-      }
+      if (make_room(core)) continue;
       turn_away(core);
       core.reserve = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
       if (core.reserve) return;
@@ -179,16 +205,21 @@ void time_has_come(LenderCore& core) noexcept {
   const Locked lock = lock_lending();
   core.timer_armed = false;
   const std::int64_t now = monotonic_now();
+  std::int64_t next = introduction_time;
   for (auto& [id, connection] : core.connections) {
-    if (!connection->introduced && connection->socket && now - connection->since >= introduction_time) {
+    if (connection->introduced || !connection->socket) continue;
+    const std::int64_t left = connection->since + introduction_time - now;
+    if (left <= 0) {
       end_connection(core, *connection);
+    } else {
+      next = std::min(next, left);
     }
   }
   if (!core.accepting && !core.closed && core.endpoint.fd() >= 0) {
     if (!core.reserve) core.reserve = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     core.accepting = add_watch(core, core.endpoint.fd(), about_endpoint);
   }
-  set_timer(core);
+  set_timer(core, next);
 }
 
 // The end of the endpoint. Leases stay, and the connections that have them; those who wait for an offer are told that
@@ -294,10 +325,10 @@ void end_connection(LenderCore& core, Connection& connection) noexcept {
 std::size_t dispatch_events(LenderCore& core, Deadline deadline) noexcept {
   std::array<epoll_event, events_at_once> events;
   std::size_t dealt_with = 0;
-  for (;;) {
+  for (std::size_t round = 0; round < most_rounds; ++round) {
     const std::int64_t left = dealt_with != 0 ? 0 : deadline.nanoseconds_left();
     const bool endless = deadline.is_never() && dealt_with == 0;
-    const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, 3'600'000);
+    const std::int64_t milliseconds = std::min<std::int64_t>(left / 1'000'000 + (left % 1'000'000 != 0 ? 1 : 0), 3'600'000);
     const int ready = ::epoll_wait(core.epoll.get(), events.data(), events_at_once, endless ? -1 : static_cast<int>(milliseconds));
     if (ready < 0 && errno != EINTR) break;
     for (int i = 0; i < ready; ++i) deal_with(core, events[static_cast<std::size_t>(i)]);

@@ -47,6 +47,7 @@ void forget(OfferRecord* offer) noexcept {
   {
     const Locked lock = lock_lending();
     std::erase(core.offers, offer);
+    for (auto& [id, connection] : core.connections) std::erase(connection->admitted, offer->serial);
   }
   delete offer;
   drop_reference(core);

@@ -124,6 +124,7 @@ void answer(LenderCore& core, Connection& connection, const WaitingRequest& requ
   OfferRecord* offer = nullptr;
   {
     const Locked lock = lock_lending();
+    if (!connection.socket) return;  // it took an earlier answer badly: a lease of it would never end
     offer = find_offer(core, request.name);
     if (offer == nullptr) {
       if (may_wait && !core.closed && connection.waiting.size() < most_waiting) {

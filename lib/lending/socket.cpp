@@ -44,6 +44,12 @@ void take_credentials(const cmsghdr* control, Sender& sender) noexcept {
   sender.known = true;
 }
 
+// A message that went without credentials comes with those of nobody, who has no process.
+bool said_nothing(const Sender& sender) noexcept {
+  constexpr std::uint32_t nobody = 65534;  // the kernel's, unless somebody changed it
+  return sender.peer.pid == 0 && !sender.process && sender.peer.uid == nobody;
+}
+
 void look_at_control(msghdr& header, Sender& sender) noexcept {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET) continue;
@@ -139,16 +145,34 @@ Received receive_introduction(int fd, Record& record, Sender& sender) noexcept {
   header.msg_iovlen = 1;
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  const Received received =
-      result_of(despite_reset([&] { return ::recvmsg(fd, &header, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC); }), record);
+  const ssize_t got =
+      despite_reset([&] { return ::recvmsg(fd, &header, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC); });
+  const Received received = result_of(got, record);
+  if (got >= 0) look_at_control(header, sender);  // also of an empty record, which may bring descriptors
   if (received == Received::nothing || received == Received::closed) return received;
-  look_at_control(header, sender);
   set_option(fd, SO_PASSPIDFD, 0);
   set_option(fd, SO_PASSCRED, 0);
-  if (sender.known && !sender.process && sender.peer.pid > 0) {
-    sender.process = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, sender.peer.pid, 0)));
-  }
+  if (sender.known && !sender.process && sender.peer.pid > 0) (void)find_process(sender);
+  sender.known = sender.known && !said_nothing(sender);
   return received;
+}
+
+bool find_process(Sender& sender) noexcept {
+  sender.process = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, sender.peer.pid, 0)));
+  sender.no_room = !sender.process && (errno == EMFILE || errno == ENFILE);
+  return static_cast<bool>(sender.process);
+}
+
+bool permits(const Allow& allow, const Peer& peer) noexcept {
+#if defined(__cpp_exceptions)
+  try {
+    return allow.allows(peer, ::geteuid());
+  } catch (...) {
+    return false;
+  }
+#else
+  return allow.allows(peer, ::geteuid());
+#endif
 }
 
 Error socket_error(Operation operation, int system_errno) noexcept {

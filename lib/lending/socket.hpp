@@ -27,6 +27,7 @@ struct Sender {
   Peer peer;
   UniqueFd process;    // a pidfd; none where the kernel has none to give
   bool known = false;  // the kernel said who it is
+  bool no_room = false;  // there was no descriptor left for its process
 };
 
 struct Address {
@@ -58,9 +59,16 @@ struct Record {
 // Takes one record without waiting. Descriptors that come with it are closed.
 Received receive_record(int fd, Record& record) noexcept;
 
-// From ask_who_sends() on the kernel says who sends; receive_introduction() takes one record and that, and ends it.
+// From ask_who_sends() on the kernel says who sends, also on the connections of a listening socket;
+// receive_introduction() takes one record and that, and ends it.
 void ask_who_sends(int fd) noexcept;
 Received receive_introduction(int fd, Record& record, Sender& sender) noexcept;
+
+// Opens a descriptor of the sender's process by its pid. False, and `no_room` where there is no descriptor for it.
+bool find_process(Sender& sender) noexcept;
+
+// Whether a policy says yes. One that throws has not.
+bool permits(const Allow& allow, const Peer& peer) noexcept;
 
 // What a failed system call of a socket means.
 Error socket_error(Operation operation, int system_errno) noexcept;
