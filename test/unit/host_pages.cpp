@@ -481,3 +481,73 @@ TEST_CASE("memory of the host in huge pages is touched at its own address while 
   REQUIRE(session.acl.aclrtFreePhysical(handle) == 0);
   CHECK(HugePages::free_pages() == 2);
 }
+
+TEST_CASE("memory of a device in huge pages that a3 gives to the host is touched at its own address") {
+  const HugePages pool(2);
+  if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
+  ::setenv("DEVSHARE_HOST_PROFILE", "a3", 1);
+  PhysicalSession session;
+  const Wish wish(for_huge);
+  std::byte* const place = session.reserve(2 * piece_size);
+  session.fill_in(place, 2 * piece_size);
+  holds_bytes(session, place, 2 * piece_size, 1);
+  acl::aclrtMemAccessDesc access{
+      .flags = acl::mem_access::read_write, .location = {.id = 0, .type = acl::mem_location_type::host}, .rsv = {}};
+  REQUIRE(session.acl.aclrtMemSetAccess(place, 2 * piece_size, &access, 1) == 0);
+  CHECK(std::to_integer<unsigned char>(place[3 * MiB]) == pattern(2 * piece_size, 1)[3 * MiB]);
+  place[3 * MiB] = std::byte{9};
+  CHECK(session.read(place + 3 * MiB, 1) == std::vector<unsigned char>{9});
+  REQUIRE(session.acl.aclrtUnmapMem(place) == 0);
+  CHECK(HugePages::free_pages() == 2);
+}
+
+TEST_CASE("an import by key of memory in huge pages holds no descriptor, and keeps the pages until it is closed") {
+  const HugePages pool(2);
+  if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
+  ::setenv("DEVSHARE_HOST_EXPORTER_DEATH", "keep", 1);
+  PhysicalSession session;
+  const Wish wish(for_huge);
+  void* const memory = session.allocate(3 * MiB);
+  holds_bytes(session, memory, 3 * MiB, 1);
+  char key[acl::ipc_key_size];
+  REQUIRE(session.acl.aclrtIpcMemGetExportKey(memory, 3 * MiB, key, sizeof key,
+                                              acl::ipc_export::disable_pid_validation) == 0);
+  const std::uint64_t descriptors = counters().descriptors;
+  void* imported = nullptr;
+  REQUIRE(session.acl.aclrtIpcMemImportByKey(&imported, key, 0) == 0);  // open to all, the exporter included
+  CHECK(counters().descriptors == descriptors);
+  CHECK(backing_at(imported, 3 * MiB) == huge);
+  CHECK((session.read(imported, 3 * MiB) == pattern(3 * MiB, 1)));
+  holds_bytes(session, imported, 3 * MiB, 2);
+  CHECK((session.read(memory, 3 * MiB) == pattern(3 * MiB, 2)));
+  REQUIRE(session.acl.aclrtFree(memory) == 0);
+  CHECK(HugePages::free_pages() == 0);
+  REQUIRE(session.acl.aclrtIpcMemClose(key) == 0);
+  CHECK(HugePages::free_pages() == 2);
+}
+
+TEST_CASE("an import whose view cannot be had is refused, and nothing is left of it") {
+  if (devshare::test::under_sanitizer()) DEVSHARE_SKIP("a sanitizer needs more addresses than the limit leaves");
+  const HugePages pool(9);
+  if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
+  const auto end = in_child([] {
+    PhysicalSession session;
+    const Wish wish(for_huge);
+    void* const memory = session.allocate(16 * MiB);
+    char key[acl::ipc_key_size];
+    demand(session.acl.aclrtIpcMemGetExportKey(memory, 16 * MiB, key, sizeof key,
+                                               acl::ipc_export::disable_pid_validation) == 0,
+           "a key");
+    const Counters before = counters();
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit little{pages * 4096 + 8 * MiB, RLIM_INFINITY};
+    demand(::setrlimit(RLIMIT_AS, &little) == 0, "a limit");
+    void* imported = nullptr;
+    demand(session.acl.aclrtIpcMemImportByKey(&imported, key, 0) == code::rt_memory_allocation, "207001");
+    demand(last_reason() == Reason::mapping_limit, "mapping_limit");
+    demand(counters() == before, "nothing is left");
+  });
+  INFO(end.in_words());
+  CHECK(end.good());
+}
