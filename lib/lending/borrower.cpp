@@ -111,7 +111,9 @@ Result<BorrowerCore*> connect(const Device& device, const Endpoint& endpoint, De
   DEVSHARE_TRY(self, device.runtime().bare_pid());
   flush_leftovers();
   constexpr std::int64_t longest_pause = 20'000'000;
+  Error before(Errc::timed_out, Operation::borrow);
   for (std::int64_t time = 500'000;; time = std::min(2 * time, longest_pause)) {
+    const bool no_time = deadline.passed();
     Error why(Errc::no_lender, Operation::borrow);
     if (auto socket = connect_once(endpoint); !socket) {
       why = socket.error();
@@ -122,7 +124,9 @@ Result<BorrowerCore*> connect(const Device& device, const Endpoint& endpoint, De
       drop_reference(*core);
       why = introduced.error();
     }
+    if (no_time && why.kind() == Errc::timed_out) why = before;  // the last try could not learn anything new
     if (!may_come(why.kind()) || endpoint.kind() == Endpoint::Kind::descriptor || deadline.passed()) return why;
+    before = why;
     pause(deadline, time);
   }
 }
