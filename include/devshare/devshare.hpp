@@ -32,6 +32,9 @@
 #include <devshare/reservation.hpp>
 #include <devshare/result.hpp>
 #include <devshare/runtime.hpp>
+#include <devshare/shared_event.hpp>
 #include <devshare/stream.hpp>
 #include <devshare/stream_copy.hpp>
+#include <devshare/sync_ticket.hpp>
 #include <devshare/ticket.hpp>
+#include <devshare/value.hpp>

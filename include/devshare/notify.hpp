@@ -5,24 +5,15 @@
 
 #include <devshare/process.hpp>
 #include <devshare/stream.hpp>
-#include <devshare/ticket.hpp>
+#include <devshare/sync_ticket.hpp>
 
 #include <array>
 #include <cstddef>
-#include <span>
+#include <type_traits>
 
 namespace devshare {
 
-// The length of every notify ticket of this version.
-inline constexpr std::size_t notify_ticket_size = 192;
-
 namespace detail {
-
-struct NotifyTicketFields {
-  std::int32_t owner_device = -1;  // as the driver numbers it
-  ExporterIdentity exporter;
-  std::array<std::byte, acl::ipc_key_size> key{};
-};
 
 struct NotifyValue {
   acl::aclrtNotify native = nullptr;
@@ -38,39 +29,6 @@ struct NotifyPolicy {
 };
 
 }  // namespace detail
-
-// Proof that an importer was admitted to a notify. A value; its bytes are binary, to be sent as they are. Deliberately no
-// range: bytes that this process issued do not convert to the span that ReceivedNotifyTicket::decode takes.
-class NotifyTicket {
- public:
-  const std::byte* data() const noexcept DEVSHARE_LIFETIMEBOUND { return bytes_.data(); }
-  static constexpr std::size_t size() noexcept { return notify_ticket_size; }
-
- private:
-  friend class SharedNotify;
-  explicit NotifyTicket(const std::array<std::byte, notify_ticket_size>& bytes) noexcept : bytes_(bytes) {}
-
-  std::array<std::byte, notify_ticket_size> bytes_;
-};
-
-// A well-formed notify ticket that came from another process. A value.
-class ReceivedNotifyTicket {
- public:
-  // Takes exactly notify_ticket_size bytes. Errors: malformed_token, version_mismatch.
-  DEVSHARE_API static Result<ReceivedNotifyTicket> decode(std::span<const std::byte> bytes) noexcept;
-  static Result<ReceivedNotifyTicket> decode(const NotifyTicket&) = delete;  // a process cannot import what it exported
-
-  std::int32_t owner_device() const noexcept { return fields_.owner_device; }  // as the driver numbers it
-  const ExporterIdentity& exporter() const noexcept DEVSHARE_LIFETIMEBOUND { return fields_.exporter; }
-
-  // For the library itself.
-  const detail::NotifyTicketFields& fields() const noexcept DEVSHARE_LIFETIMEBOUND { return fields_; }
-
- private:
-  explicit ReceivedNotifyTicket(const detail::NotifyTicketFields& fields) noexcept : fields_(fields) {}
-
-  detail::NotifyTicketFields fields_;
-};
 
 // A notify that this process created: it alone waits on it (R46), and who it admitted records it. Movable, not copyable;
 // any thread. Moved from, its calls return `closed`. Recorded twice before anybody waited it counts once.

@@ -37,6 +37,7 @@ std::string explain(const Reply& reply, Asked asked) {
   const std::string_view what = asked == Asked::token ? "token" : "key";
   switch (reply.reason) {
     case Reason::unknown_key:
+      if (asked == Asked::event) return "its creator has no such event: it was destroyed, or the handle was damaged";
       if (asked == Asked::notify) return "its creator has no such notify: it was destroyed, or this is another's key";
       return asked == Asked::key
                  ? "the exporter has no such key: it was closed, or its memory was freed (R18)"

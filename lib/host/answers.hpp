@@ -9,7 +9,7 @@
 namespace devshare::host {
 
 // What a text speaks of.
-enum class Asked : std::uint8_t { key, token, notify };
+enum class Asked : std::uint8_t { key, token, notify, event };
 
 // The refusal that a reply with a code is, recorded for this thread with a text.
 acl::aclError refuse_answer(const Reply& reply, Asked what);

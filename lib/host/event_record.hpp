@@ -6,6 +6,8 @@
 #pragma once
 
 #include "contexts.hpp"
+#include "key.hpp"
+#include "shared_moment.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -34,7 +36,18 @@ struct Event {
   DeviceNumber device;
   std::shared_ptr<Recording> recording;  // the newest; null: none since it was made or reset
 
-  void end() noexcept { recording.reset(); }
+  // For other processes, or from one: then it has no recordings of its own.
+  std::shared_ptr<SharedMoment> moment;
+  bool imported = false;
+  bool exported = false;  // and has a name
+  KeyName name;
+
+  void end() noexcept {
+    recording.reset();
+    moment.reset();
+    imported = false;
+    exported = false;
+  }
 };
 
 inline constexpr std::size_t most_events = 65'535;

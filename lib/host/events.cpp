@@ -3,7 +3,10 @@
 #include "events.hpp"
 
 #include "calls.hpp"
+#include "export_state.hpp"
 #include "failure.hpp"
+#include "profile.hpp"
+#include "shared_events.hpp"
 #include "stream_state.hpp"
 
 #include <fmt/format.h>
@@ -97,19 +100,37 @@ acl::aclError refuse_device(DeviceNumber current, DeviceNumber own) {
                             own.user, current.user));
 }
 
+acl::aclError make_shared_moment(std::shared_ptr<SharedMoment>* out) {
+  if (!profile().supports(acl::Entry::aclrtIpcGetEventHandle)) {
+    return refuse(code::rt_feature_not_support, Reason::unsupported,
+                  fmt::format("{} has no events between processes", product_name(profile().product)));
+  }
+  return SharedMoment::create(out);
+}
+
 acl::aclError create(acl::aclrtEvent* event, std::uint32_t flags) {
   if (event == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "event is null");
-  if ((flags & ~known_flags) != 0) {
+  const bool shared = flags == acl::event_flag::ipc;
+  if ((flags & acl::event_flag::ipc) != 0 && !shared) {
+    return refuse(code::rt_param_invalid, Reason::shared_event,
+                  fmt::format("flag {:#x} has ACL_EVENT_IPC and others: it goes alone (R49)", flags));
+  }
+  if (!shared && (flags & ~known_flags) != 0) {
     return refuse(code::rt_param_invalid, Reason::bad_argument, fmt::format("flag {:#x} has unknown bits", flags));
   }
   ContextNumber context;
   if (const acl::aclError refused = current_context(&context)) return refused;
+  std::shared_ptr<SharedMoment> moment;
+  if (shared) {
+    if (const acl::aclError refused = make_shared_moment(&moment)) return refused;
+  }
   StreamState& all = stream_state.get();
   {
     const std::lock_guard lock(all.mutex);
     if (Event* const made = all.events.make(most_events)) {
       made->flags = flags;
       made->device = context.device();
+      made->moment = std::move(moment);
       *event = Numbered<Event>::handle_of(*made);
       return code::success;
     }
@@ -152,6 +173,8 @@ acl::aclError synchronize(acl::aclrtEvent handle, Moment until) {
     lock.unlock();
     return refuse_unknown(handle);
   }
+  const std::shared_ptr<SharedMoment> moment = event->moment;
+  if (moment != nullptr && wait_on_host(all, lock, *moment, until)) return code::success;
   const std::shared_ptr<Recording> recording = event->recording;
   while (recording != nullptr && !recording->over() && !all.closed) {
     if (!until) {
@@ -160,7 +183,7 @@ acl::aclError synchronize(acl::aclrtEvent handle, Moment until) {
       break;
     }
   }
-  const bool over = recording == nullptr || recording->over();
+  const bool over = moment == nullptr && (recording == nullptr || recording->over());
   const bool finalized = all.closed;
   lock.unlock();
   if (over) return code::success;
@@ -197,10 +220,13 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
   ContextNumber context;
   if (event == nullptr) return refuse_unknown(event);
   if (const aclError refused = current_context(&context)) return refused;
+  ExportState& exports = export_state.get();
+  const std::scoped_lock exports_lock(exports.mutex);
   StreamState& all = stream_state.get();
   {
     const std::lock_guard lock(all.mutex);
     if (Event* const found = all.events.find(event)) {
+      if (found->exported && exports.session != nullptr) exports.session->events().creator_left(found->name);
       all.events.end(*found);
       return code::success;
     }
@@ -210,20 +236,28 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   return in_stream(event, stream, [](OpenStream& open, Event& found) {
+    if (found.moment != nullptr) return open.add(record_shared(found.moment));
     found.recording = std::make_shared<Recording>();
     open.add(std::make_unique<RecordTask>(found.recording));
   });
 }
 
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
-  return in_stream(event, stream, [](OpenStream& open, Event& found) {
-    open.add(std::make_unique<ResetTask>(Numbered<Event>::handle_of(found), found.recording));
+  bool shared = false;
+  const aclError refused = in_stream(event, stream, [&shared](OpenStream& open, Event& found) {
+    shared = found.moment != nullptr;
+    if (!shared) open.add(std::make_unique<ResetTask>(Numbered<Event>::handle_of(found), found.recording));
   });
+  return shared ? refuse_shared("reset") : refused;
 }
 
 // An event that was not recorded holds nobody up.
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   return in_stream(event, stream, [](OpenStream& open, Event& found) {
+    if (found.moment != nullptr) {
+      if (std::unique_ptr<Task> waits = wait_for_shared(found.moment)) open.add(std::move(waits));
+      return;
+    }
     if (found.recording != nullptr) open.add(std::make_unique<WaitTask>(found.recording));
   });
 }
@@ -234,15 +268,18 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* statu
   ContextNumber context;
   if (const aclError refused = current_context(&context)) return refused;
   StreamState& all = stream_state.get();
+  bool shared = false;
   {
     const std::lock_guard lock(all.mutex);
-    if (const Event* const found = all.events.find(event)) {
+    const Event* const found = all.events.find(event);
+    shared = found != nullptr && found->moment != nullptr;
+    if (found != nullptr && !shared) {
       const bool happened = found->recording != nullptr && found->recording->happened;
       *status = happened ? event_status::complete : event_status::not_ready;
       return code::success;
     }
   }
-  return refuse_unknown(event);
+  return shared ? refuse_shared("query") : refuse_unknown(event);
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) { return synchronize(event, {}); }
@@ -263,12 +300,14 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
   if (const aclError refused = current_context(&context)) return refused;
   StreamState& all = stream_state.get();
   bool known = false;
+  bool shared = false;
   bool timed = false;
   {
     const std::lock_guard lock(all.mutex);
     const Event* const start = all.events.find(startEvent);
     const Event* const end = all.events.find(endEvent);
     known = start != nullptr && end != nullptr;
+    shared = known && (start->moment != nullptr || end->moment != nullptr);
     timed = known && (start->flags & end->flags & event_flag::time_line) != 0;
     const auto happened = [](const Event& event) { return event.recording != nullptr && event.recording->happened; };
     if (timed && happened(*start) && happened(*end)) {
@@ -277,6 +316,7 @@ aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent, aclrtEvent endE
     }
   }
   if (!known) return refuse_unknown(startEvent);
+  if (shared) return refuse_shared("measurement of time");
   if (!timed) {
     return refuse(code::rt_param_invalid, Reason::bad_argument,
                   "an event without ACL_EVENT_TIME_LINE keeps no time: create both with it");

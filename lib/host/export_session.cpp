@@ -94,12 +94,16 @@ void ExportSession::close_descriptors() noexcept {
   page_->close_descriptor();
   server_->close_descriptors();
   directory_.close_descriptors();
+  events_.for_each([](EventExport& each) {
+    if (each.moment != nullptr) each.moment->close_descriptor();
+  });
 }
 
 Answer ExportSession::answer(const Request& request, const Peer& peer) {
   std::unique_lock lock(mutex_);
   if (request.op == Op::import_memory) return answer_import(request, peer);
   if (request.op == Op::import_notify || request.op == Op::record_notify) return answer_notify(request, peer);
+  if (request.op == Op::import_event) return answer_event(request, std::move(lock));
   if (request.op != Op::hello) return answer_token(request, peer, std::move(lock));
   Answer answer;
   answer.reply.op = request.op;
@@ -161,7 +165,7 @@ Answer ExportSession::answer_notify(const Request& request, const Peer& peer) {
     return answer;
   }
   const NotifyExport* notify = notifies_.find(request.key);
-  if (notify == nullptr || (notify->creator_left && request.op == Op::import_notify)) {
+  if (notify == nullptr || (notify->bit == nullptr && request.op == Op::import_notify)) {
     reply.reason = Reason::unknown_key;
     return answer;
   }
@@ -169,6 +173,34 @@ Answer ExportSession::answer_notify(const Request& request, const Peer& peer) {
   if (request.op == Op::record_notify && notify->bit != nullptr) record_from_outside(*notify->bit);
   reply.code = acl::code::success;
   reply.device = notify->device;
+  return answer;
+}
+
+// Whoever has the handle may open the event. The lock goes with the answer, which is sent before the page may end.
+Answer ExportSession::answer_event(const Request& request, std::unique_lock<std::mutex> lock) {
+  Answer answer;
+  Reply& reply = answer.reply;
+  reply.op = request.op;
+  reply.sequence = request.sequence;
+  reply.server = profile().server;
+  reply.code = acl::code::rt_drv_internal;
+
+  if (request.server != profile().server) {
+    reply.reason = Reason::other_server;
+    return answer;
+  }
+  const EventExport* const event = events_.find(request.key);
+  if (event == nullptr || event->moment == nullptr) {
+    reply.reason = Reason::unknown_key;
+    return answer;
+  }
+  reply.code = acl::code::success;
+  reply.device = event->device;
+  reply.size = SharedMoment::bytes;
+  reply.page_size = SharedMoment::bytes;
+  reply.unsealed = !event->moment->sealed();
+  answer.descriptor = event->moment->descriptor();
+  answer.lock = std::move(lock);
   return answer;
 }
 

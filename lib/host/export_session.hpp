@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// All keys and tokens of one process between aclInit and aclFinalize, and what serves them: an endpoint with its random name, the
-// control page, the service thread. Made by the first export.
+// All keys and tokens of one process between aclInit and aclFinalize, and what serves them: an endpoint with its random
+// name, the control page, the service thread. Made by the first export.
 #pragma once
 
 #include "control_page.hpp"
 #include "endpoint.hpp"
 #include "key.hpp"
-#include "notify_exports.hpp"
 #include "peer_identity.hpp"
 #include "server.hpp"
+#include "sync_exports.hpp"
 #include "token_table.hpp"
 #include "whitelist.hpp"
 
@@ -53,6 +53,7 @@ class ExportSession final : public Answerer {
 
   TokenTable& tokens() noexcept { return tokens_; }
   NotifyExports& notifies() noexcept { return notifies_; }
+  EventExports& events() noexcept { return events_; }
 
   ProcessDirectory& directory() noexcept { return directory_; }
   const std::shared_ptr<ControlPage>& page() const noexcept { return page_; }
@@ -68,6 +69,7 @@ class ExportSession final : public Answerer {
   explicit ExportSession(std::mutex& mutex) noexcept : mutex_(mutex) {}
   Answer answer_import(const Request& request, const Peer& peer);
   Answer answer_notify(const Request& request, const Peer& peer);
+  Answer answer_event(const Request& request, std::unique_lock<std::mutex> lock);
   Answer answer_token(const Request& request, const Peer& peer, std::unique_lock<std::mutex> lock);
 
   std::mutex& mutex_;
@@ -79,6 +81,7 @@ class ExportSession final : public Answerer {
   std::uint64_t live_keys_ = 0;
   TokenTable tokens_;
   NotifyExports notifies_;
+  EventExports events_;
   ProcessDirectory directory_;
   std::unique_ptr<Server> server_;  // last: stopped before anything it uses goes
 };

@@ -104,6 +104,8 @@ bool Profile::supports(acl::Entry call) const noexcept {
   switch (call) {
     case acl::Entry::aclrtIpcMemSetAttr:  // the document says A3; the vendor's source has it for 950 too
       return product == Product::a3 || product == Product::p950;
+    case acl::Entry::aclrtIpcGetEventHandle:
+    case acl::Entry::aclrtIpcOpenEventHandle:
     case acl::Entry::aclrtNotifyBatchReset:
       return product != Product::p310 && product != Product::training;
     case acl::Entry::aclrtNotifySetImportPidInterServer:

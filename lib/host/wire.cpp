@@ -83,7 +83,7 @@ bool take_head(Reader& in, Op& op, std::uint32_t& sequence) noexcept {
   in.take(raw_op);
   in.take(sequence);
   op = static_cast<Op>(raw_op);
-  return magic == wire_magic && version == wire_version && op >= Op::hello && op <= Op::record_notify;
+  return magic == wire_magic && version == wire_version && op >= Op::hello && op <= Op::import_event;
 }
 
 // A server's number is a byte and travels in two, so that a message has no byte that nothing looks at.
@@ -112,6 +112,7 @@ bool describes_something(const Reply& reply) noexcept {
       return true;
     case Op::import_notify:
       return reply.device >= 0;
+    case Op::import_event:
     case Op::import_memory:
       return reply.size != 0 && reply.device >= 0 && reply.offset + reply.size >= reply.size &&
              is_page_size(reply.page_size);

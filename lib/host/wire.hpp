@@ -33,10 +33,11 @@ enum class Op : std::uint16_t {
   admit,          // to a token, by a process that is not its exporter: always refused, and the reply says why
   import_notify,  // the reply names the device
   record_notify,  // by an importer; done when the reply comes
+  import_event,   // the reply carries its page
 };
 
 // Whether the answer to such a request, if it is no refusal, brings a descriptor.
-constexpr bool brings_descriptor(Op op) noexcept { return op < Op::admit; }
+constexpr bool brings_descriptor(Op op) noexcept { return op < Op::admit || op == Op::import_event; }
 
 struct Request {
   Op op = Op::hello;

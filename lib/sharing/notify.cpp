@@ -5,7 +5,7 @@
 #include "../core/process_identity.hpp"
 #include "../core/runtime_state.hpp"
 #include "../dma/device_call.hpp"
-#include "notify_ticket.hpp"
+#include "sync_ticket.hpp"
 
 #include <cstring>
 #include <utility>
@@ -48,11 +48,11 @@ Result<NotifyTicket> SharedNotify::admit(BarePid importer) const noexcept {
   std::int32_t pid = importer.to_message();
   DEVSHARE_CHECK(call_on<&Table::aclrtNotifySetImportPid>(owned_.session(), owned_.value().device, Operation::admit,
                                                           owned_.value().native, &pid, std::size_t{1}));
-  detail::NotifyTicketFields fields;
+  detail::SyncTicketFields fields;
   fields.owner_device = detail::driver_number(*owned_.session().record, owned_.value().device);
   fields.exporter = detail::own_identity();
-  std::memcpy(fields.key.data(), owned_.value().key.data(), fields.key.size());
-  return NotifyTicket(detail::encode_notify_ticket(fields));
+  std::memcpy(fields.name.data(), owned_.value().key.data(), fields.name.size());
+  return NotifyTicket(detail::encode_sync_ticket(detail::SyncKind::notify, fields));
 }
 
 Result<void> SharedNotify::hold_up_within(const StreamRef& stream, std::uint32_t seconds) const noexcept {
@@ -71,17 +71,10 @@ Result<void> SharedNotify::reset() const noexcept {
 }
 
 Result<ImportedNotify> ImportedNotify::open(const ReceivedNotifyTicket& ticket, const Device& device) noexcept {
-  const detail::NotifyTicketFields& fields = ticket.fields();
-  const ExporterIdentity self = detail::own_identity();
-  const auto no = [&](Errc kind) {
-    return Error(kind, Operation::import_notify,
-                 {.device = device.number(), .peer_device = fields.owner_device, .pid = fields.exporter.pid});
-  };
-  if (fields.exporter == self) return no(Errc::self_import);
-  if (fields.exporter.boot_id != self.boot_id) return no(Errc::different_host);
+  DEVSHARE_CHECK(detail::check_sync_ticket(ticket.fields(), device, Operation::import_notify));
   NotifyValue value;
   value.device = device.number();
-  std::memcpy(value.key.data(), fields.key.data(), value.key.size());
+  std::memcpy(value.key.data(), ticket.fields().name.data(), value.key.size());
   DEVSHARE_CHECK(call_on<&Table::aclrtNotifyImportByKey>(device.session(), value.device, Operation::import_notify,
                                                          &value.native, static_cast<const char*>(value.key.data()),
                                                          acl::notify_import::enable_peer_access));

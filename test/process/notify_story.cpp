@@ -110,7 +110,7 @@ TEST_CASE("a notify ticket is refused when it is damaged, another's, this proces
     const Bytes bytes = me.receive_bytes("A");
     b.introduce_myself_to("A");
     const Bytes other = me.receive_bytes("A");
-    me.expect_equal(bytes.size(), notify_ticket_size, "a ticket is as long as it says");
+    me.expect_equal(bytes.size(), sync_ticket_size, "a ticket is as long as it says");
     const auto decode = [](const Bytes& from) { return ReceivedNotifyTicket::decode(from); };
     bool all_refused = true;
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {

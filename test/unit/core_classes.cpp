@@ -30,8 +30,8 @@ template <class... T>
 struct List {};
 
 // Each owns something of the runtime.
-using Owners = List<DeviceMemory, PeerAccess, Stream, Event, SharedNotify, ImportedNotify,
-                    ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
+using Owners = List<DeviceMemory, PeerAccess, Stream, Event, SharedNotify, ImportedNotify, SharedEvent,
+                    ImportedEvent, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
                     SharedMemoryKey<UnownedMemory>, SharedMemoryKey<EngineBlock>, Refused<DeviceMemory>,
                     Refused<SharedMemoryKey<>>, Result<DeviceMemory>, Result<SharedMemoryKey<>, Refused<DeviceMemory>>,
                     Result<DeviceMemory, Refused<SharedMemoryKey<>>>>;
@@ -40,7 +40,7 @@ using Owners = List<DeviceMemory, PeerAccess, Stream, Event, SharedNotify, Impor
 using Values =
     List<Error, Detail, Device, DeviceId, MemoryInfo, BarePid, Runtime, Version, Parked, Slice, Placement,
          DevicePtr<std::byte>, DeviceSpan<std::byte>, DeviceSpan<const float>, UnownedMemory, StreamRef, StreamOptions,
-         NotifyTicket, ReceivedNotifyTicket,
+         NotifyTicket, ReceivedNotifyTicket, EventTicket, ReceivedEventTicket,
          KeyTicket, TicketBytes, ExporterIdentity, ReceivedTicket, Diagnostic, DiagnosticHandler, Result<void>, Result<Device>>;
 
 template <class T>

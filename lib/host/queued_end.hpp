@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "block_record.hpp"
+#include "copy_ends.hpp"
+#include "failure.hpp"
+
+#include <utility>
+
+namespace devshare::host {
+
+// An end whose memory must not be freed while the task waits: a free says so instead of waiting for it (R5).
+class QueuedEnd {
+ public:
+  explicit QueuedEnd(CopyEnd&& end) : end_(std::move(end)) {
+    for_each([](Block& block) { block.queued.fetch_add(1, std::memory_order_acq_rel); });
+  }
+  ~QueuedEnd() {
+    for_each([](Block& block) { block.queued.fetch_sub(1, std::memory_order_acq_rel); });
+  }
+  QueuedEnd(const QueuedEnd&) = delete;
+  QueuedEnd& operator=(const QueuedEnd&) = delete;
+
+  const CopyEnd& operator*() const { return end_; }
+
+  // What can have changed since the call.
+  acl::aclError check_still_there() const {
+    if (!end_.in_block() || !end_.block.exporter_gone()) return acl::code::success;
+    return refuse(acl::code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = end_.block.device()},
+                  "the exporter of this memory closed its key, freed it, or ended, while the task waited (R20)");
+  }
+
+ private:
+  template <class Visit>
+  void for_each(Visit visit) {
+    if (!end_.in_block()) return;
+    visit(end_.record());
+    for (const PinnedBlock& piece : end_.behind) visit(*piece.record());
+  }
+
+  CopyEnd end_;
+};
+
+}  // namespace devshare::host
