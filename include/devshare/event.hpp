@@ -42,7 +42,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the event ends when this object ends")]] 
   // Waits for it. That the work before it went well is for the stream's synchronize() to say.
   // ACL: aclrtSynchronizeEvent, aclrtSynchronizeEventWithTimeout. Errors: timed_out, runtime_gone.
   DEVSHARE_READS DEVSHARE_API Result<void> synchronize() const noexcept;
-  DEVSHARE_READS DEVSHARE_API Result<void> synchronize_within(std::uint32_t milliseconds) const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<void> synchronize(Deadline deadline) const noexcept;
 
   // Whether it was recorded and has happened. ACL: aclrtQueryEventStatus.
   DEVSHARE_READS DEVSHARE_API Result<bool> happened() const noexcept;

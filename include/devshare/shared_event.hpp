@@ -43,9 +43,9 @@ class DEVSHARE_CONSUMABLE AnySharedEvent {
   // ends before its recording has happened leaves others waiting: give a limit.
   // ACL: aclrtSynchronizeEvent, aclrtSynchronizeEventWithTimeout. Errors: timed_out, runtime_gone.
   DEVSHARE_READS DEVSHARE_API Result<void> synchronize() const noexcept;
-  DEVSHARE_READS DEVSHARE_API Result<void> synchronize_within(std::uint32_t milliseconds) const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<void> synchronize(Deadline deadline) const noexcept;
 
-  void happened() const = delete;  // an event for other processes is not asked (R49): synchronize_within(0) waits for nothing
+  void happened() const = delete;  // an event for other processes is not asked (R49): synchronize(Deadline::now()) waits for nothing
 
   // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }

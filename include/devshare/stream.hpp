@@ -3,6 +3,7 @@
 // alive, such as an engine's own.
 #pragma once
 
+#include <devshare/deadline.hpp>
 #include <devshare/detail/owned.hpp>
 #include <devshare/device.hpp>
 
@@ -23,8 +24,8 @@ class StreamRef {
   // unsupported_by_runtime, no_device_context, runtime_gone. ACL: aclrtSynchronizeStream.
   DEVSHARE_API Result<void> synchronize() const noexcept;
 
-  // The same, for so long at most. Errors: timed_out as well. ACL: aclrtSynchronizeStreamWithTimeout.
-  DEVSHARE_API Result<void> synchronize_within(std::uint32_t milliseconds) const noexcept;
+  // The same, until then at most. Errors: timed_out as well. ACL: aclrtSynchronizeStreamWithTimeout, in milliseconds.
+  DEVSHARE_API Result<void> synchronize(Deadline deadline) const noexcept;
 
   // Whether everything in it is done, without waiting. Does not say whether it went well: synchronize() does.
   // ACL: aclrtStreamQuery.
@@ -87,8 +88,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
   operator StreamRef() && = delete;  // the stream ends with the temporary: keep it in a named object
 
   DEVSHARE_READS Result<void> synchronize() const noexcept { return holds() ? ref().synchronize() : closed(); }
-  DEVSHARE_READS Result<void> synchronize_within(std::uint32_t milliseconds) const noexcept {
-    return holds() ? ref().synchronize_within(milliseconds) : closed();
+  DEVSHARE_READS Result<void> synchronize(Deadline deadline) const noexcept {
+    return holds() ? ref().synchronize(deadline) : closed();
   }
   DEVSHARE_READS Result<bool> idle() const noexcept {
     if (!holds()) return Error(Errc::closed, Operation::query_stream);

@@ -38,10 +38,9 @@ Result<void> Event::synchronize() const noexcept {
                                                   owned_.value().native);
 }
 
-Result<void> Event::synchronize_within(std::uint32_t milliseconds) const noexcept {
-  const auto timeout = static_cast<std::int32_t>(milliseconds < INT32_MAX ? milliseconds : INT32_MAX);
+Result<void> Event::synchronize(Deadline deadline) const noexcept {
   return call_with<&Table::aclrtSynchronizeEventWithTimeout>(owned_, owned_.value().device, Operation::synchronize,
-                                                             owned_.value().native, timeout);
+                                                             owned_.value().native, detail::timeout_until(deadline));
 }
 
 Result<bool> Event::happened() const noexcept {

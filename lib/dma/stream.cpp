@@ -16,10 +16,9 @@ Result<void> StreamRef::synchronize() const noexcept {
   return call_on<&Table::aclrtSynchronizeStream>(device_.session(), device_.number(), Operation::synchronize, native_);
 }
 
-Result<void> StreamRef::synchronize_within(std::uint32_t milliseconds) const noexcept {
-  const auto timeout = static_cast<std::int32_t>(milliseconds < INT32_MAX ? milliseconds : INT32_MAX);
+Result<void> StreamRef::synchronize(Deadline deadline) const noexcept {
   return call_on<&Table::aclrtSynchronizeStreamWithTimeout>(device_.session(), device_.number(), Operation::synchronize,
-                                                            native_, timeout);
+                                                            native_, detail::timeout_until(deadline));
 }
 
 Result<bool> StreamRef::idle() const noexcept {

@@ -42,10 +42,9 @@ Result<void> AnySharedEvent::synchronize() const noexcept {
                                                   owned_.value().native);
 }
 
-Result<void> AnySharedEvent::synchronize_within(std::uint32_t milliseconds) const noexcept {
-  const auto timeout = static_cast<std::int32_t>(milliseconds < INT32_MAX ? milliseconds : INT32_MAX);
+Result<void> AnySharedEvent::synchronize(Deadline deadline) const noexcept {
   return call_with<&Table::aclrtSynchronizeEventWithTimeout>(owned_, owned_.value().device, Operation::synchronize,
-                                                             owned_.value().native, timeout);
+                                                             owned_.value().native, detail::timeout_until(deadline));
 }
 
 Result<SharedEvent> SharedEvent::create(const Device& device) noexcept {

@@ -34,7 +34,7 @@ TEST_CASE("one stream waits for another by an event, and the time between two ev
       me.must(start.record(first), "the start is recorded");
       me.must(fill(first, memory.bytes(), std::byte{7}), "a slow fill");
       me.must(filled.record(first), "and its end");
-      a.refused(filled.synchronize_within(0), {Errc::timed_out, code::rt_event_sync_timeout, Reason::timed_out},
+      a.refused(filled.synchronize(Deadline::now()), {Errc::timed_out, code::rt_event_sync_timeout, Reason::timed_out},
                 "it has not happened yet");
       me.must(filled.hold_up(second), "the second stream waits");
       me.must(copy_on_device(second, other.bytes(), memory.bytes()), "before it copies");

@@ -29,7 +29,7 @@ TEST_CASE("B's stream waits for what A's stream records, across two devices, and
       host::delay_task(acl::Entry::aclrtMemsetAsync, 300);
       me.must(fill(stream, key.bytes(), std::byte{5}), "a slow fill");
       me.must(event.record(stream), "and its end");
-      a.refused(event.synchronize_within(0), {Errc::timed_out, code::rt_event_sync_timeout, Reason::timed_out},
+      a.refused(event.synchronize(Deadline::now()), {Errc::timed_out, code::rt_event_sync_timeout, Reason::timed_out},
                 "which has not come yet");
       me.send_bytes("B", ticket.data(), EventTicket::size());
       me.pause_until("B", "recorded");

@@ -4,7 +4,7 @@
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
-#include <csignal>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -75,7 +75,7 @@ TEST_CASE("work in a stream: copies both ways and a fill, in order, and no longe
       const StreamRef adopted = StreamRef::adopt(a.device, native);
       me.must(synchronize(a.device), "all streams of the device");
       me.must(fill(adopted, memory.bytes().first(1), std::byte{2}), "in the engine's stream");
-      me.must(adopted.synchronize_within(60'000), "synchronised with a limit");
+      me.must(adopted.synchronize(std::chrono::minutes(1)), "synchronised with a limit");
       const Bytes read = a.read(memory.bytes());
       me.expect(read[0] == std::byte{2} && read[size - 1] == std::byte{1}, "both did their work");
       me.expect(adopted.native_handle() == native && adopted == StreamRef::adopt(a.device, native),
@@ -142,6 +142,8 @@ TEST_CASE("B078 data is announced when its copy is done: a slow copy is waited f
       host::delay_task(acl::Entry::aclrtMemcpyAsync, 100);
       me.must(copy_to_device(stream, key.bytes(), fresh.span()), "enqueued");
       me.expect(!me.must(stream.idle(), "asked"), "and not done yet");
+      a.refused(stream.synchronize(std::chrono::milliseconds(1)),
+                {Errc::timed_out, code::rt_stream_sync_timeout, Reason::timed_out}, "nor in a millisecond");
       me.must(publish(), "announced when it is");
       me.pause_until("B", "read");
       host::fail_task(acl::Entry::aclrtMemcpyAsync, 1, code::rt_sys_dma);
