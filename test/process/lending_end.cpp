@@ -104,7 +104,7 @@ TEST_CASE("a lender that revokes has its memory back whatever the borrower does,
 }
 
 TEST_CASE("a borrower that dies is counted out, and its death is told; the memory comes back without it") {
-  for (const int signal : {SIGKILL, SIGSEGV}) {
+  for (const int signal : {SIGKILL, SIGABRT}) {
     CAPTURE(signal);
     Story story;
     const Endpoint endpoint = Endpoint::path(story.file("lender"));
