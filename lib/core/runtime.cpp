@@ -7,6 +7,7 @@
 #include "../host/page_wish.hpp"
 #include "../host/reading.hpp"
 #include "../vendor/loader.hpp"
+#include "drop_in.hpp"
 #include "locks.hpp"
 #include "notes.hpp"
 #include "parked.hpp"
@@ -83,6 +84,14 @@ Result<void> take_library(RuntimeState& state, const vendor::Found& found) noexc
   return {};
 }
 
+// What was found: the drop-in is this very host runtime under ACL's name, everything else the vendor's.
+Result<void> take_found(RuntimeState& state, const vendor::Found& found) noexcept {
+  if (found.library == nullptr || !is_drop_in(found.library)) return take_library(state, found);
+  take_host(state);
+  std::snprintf(state.origin, sizeof state.origin, "%s", found.path);
+  return {};
+}
+
 // Whether an installed library has a device to offer. Initialises it to be able to ask; where it has none, what was
 // begun here is ended here.
 bool has_device(const RuntimeState& state) noexcept {
@@ -111,13 +120,13 @@ Result<void> choose(RuntimeState& state) noexcept {
       take_host(state);
       return {};
     }
-    if (std::strcmp(wish, "ascend") != 0) return take_library(state, vendor::load(wish));
-    if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_library(state, found);
-    return take_library(state, vendor::installed());
+    if (std::strcmp(wish, "ascend") != 0) return take_found(state, vendor::load(wish));
+    if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_found(state, found);
+    return take_found(state, vendor::installed());
   }
-  if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_library(state, found);
+  if (const vendor::Found found = vendor::already_loaded(); found.library != nullptr) return take_found(state, found);
   const vendor::Found found = vendor::installed();
-  if (found.library != nullptr && take_library(state, found) && has_device(state)) return {};
+  if (found.library != nullptr && take_found(state, found) && has_device(state)) return {};
   take_host(state);
   return {};
 }

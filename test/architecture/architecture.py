@@ -10,6 +10,7 @@ Floors: each stands only on those below.
     3  lib/dma                owners of memory and of peer access
     4  lib/sharing            keys, tickets, imports
     5  lib/lending            the rendezvous of lender and borrower
+    6  lib/drop_in            the host runtime under ACL's own names
 """
 
 import argparse
@@ -37,7 +38,7 @@ PUBLIC_FLOOR = {
     "allow.hpp": 5, "borrow.hpp": 5, "deadline.hpp": 2, "endpoint.hpp": 5, "lend.hpp": 5,
     "devshare.hpp": 9,
 }
-LIBRARY_FLOOR = {"host": 1, "vendor": 1, "core": 2, "dma": 3, "sharing": 4, "lending": 5}
+LIBRARY_FLOOR = {"host": 1, "vendor": 1, "core": 2, "dma": 3, "sharing": 4, "lending": 5, "drop_in": 6}
 
 # What a public header may take from outside. The second table is for headers that one includes for just that.
 CHEAP = set(

@@ -5,6 +5,7 @@
 #include <devshare/host.hpp>
 
 #include <acl/acl.h>
+#include <acl/acl_rt_api.h>
 
 #include "same_values.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each entry of our list against the vendor's function of that name: their parameters travel the same way. Without the
-// vendor's C++ overloads, beside which the type of a function cannot be asked for.
-#define STAND_IN_ACL_RT_API_H
+// Each entry of our list against the function of that name in C: their parameters travel the same way, and the headers
+// for programs in C have them all. Without the vendor's C++ overloads, beside which the type of a function cannot be asked
+// for.
 #include <acl/acl.h>
 
 #include <devshare/acl/table.hpp>
@@ -10,13 +10,17 @@
 
 namespace {
 
-// The same type; an enum beside the int it is passed as; a pointer to a structure beside one to its twin.
+// The same type; an enum beside the int it is passed as; a structure beside its twin; pointers to such.
 template <class Ours, class Theirs>
 constexpr bool alike = std::is_same_v<Ours, Theirs> ||
                        (std::is_same_v<Ours, int> && std::is_enum_v<Theirs> && sizeof(int) == sizeof(Theirs));
 template <class Ours, class Theirs>
   requires(!std::is_same_v<Ours, Theirs> && std::is_class_v<Ours> && std::is_class_v<Theirs>)
-constexpr bool alike<Ours*, Theirs*> = sizeof(Ours) == sizeof(Theirs);
+constexpr bool alike<Ours, Theirs> = sizeof(Ours) == sizeof(Theirs) && alignof(Ours) == alignof(Theirs) &&
+                                     std::is_trivially_copyable_v<Ours> && std::is_trivially_copyable_v<Theirs>;
+template <class Ours, class Theirs>
+  requires(!std::is_same_v<Ours, Theirs> && !std::is_void_v<Ours> && !std::is_void_v<Theirs>)
+constexpr bool alike<Ours*, Theirs*> = alike<Ours, Theirs>;
 
 template <class Ours, class Theirs>
 constexpr bool same_call = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that speaks ACL by hand and devshare beside it. It compiles: nothing of ours meets a name of theirs.
 #include <acl/acl.h>
+#include <acl/acl_rt_api.h>
 
 #include <devshare/devshare.hpp>
 #include <devshare/format.hpp>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C++ only: overloads and templates with the names of the C functions, so that the address of one is ambiguous. */
+/* What the vendor's headers have for C++: overloads and templates with the names of the C functions, so that the address of one is ambiguous. */
 #ifndef STAND_IN_ACL_RT_API_H
 #define STAND_IN_ACL_RT_API_H
 
-#include "acl_rt.h"
+#include <acl/acl_rt.h>
 
 template <typename T>
 aclError aclrtMalloc(T **devPtr, size_t size, aclrtMallocConfig *config) {
