@@ -24,8 +24,8 @@ class Allow {
   static constexpr Allow same_user() noexcept { return Allow(nullptr, nullptr, Rule::same_user); }
   // Every process that can reach the socket; a path then is for all users.
   static constexpr Allow everybody() noexcept { return Allow(nullptr, nullptr, Rule::everybody); }
-  // Whoever the program says yes to, on the thread that dispatches (or borrows), with no lock of devshare held. A path
-  // then is for all users.
+  // Whoever the program says yes to, on the thread that dispatches (or borrows), with no lock of devshare held; to throw
+  // is to say no. A path then is for all users.
   static constexpr Allow ask(Question question, void* user) noexcept { return Allow(question, user, Rule::ask); }
   // The users of a list, which must live as long as the policy is used.
   template <class Users>
@@ -43,7 +43,7 @@ class Allow {
   static void users(const Users&&) = delete;  // the list would end before it is asked: keep it in a named object
 
   constexpr bool other_users() const noexcept { return rule_ != Rule::same_user; }
-  bool allows(const Peer& peer, std::uint32_t own_user) const noexcept {
+  bool allows(const Peer& peer, std::uint32_t own_user) const {
     if (rule_ == Rule::ask) return question_ != nullptr && question_(peer, user_);
     return rule_ == Rule::everybody || peer.uid == own_user;
   }
