@@ -49,6 +49,7 @@ struct Profile {
   bool cross_device_copy_allowed = false;      // what some hardware was seen to do against R42
   bool interior_export_allowed = false;        // R10, the lenient reading
   bool handle_reimport_counts = false;         // R27, the lenient reading: a second import is the same handle, counted
+  bool task_errors_stay = false;               // an error of a task is told by every synchronise from then on
   bool mixed_origins_allowed = false;          // R29, as the driver checks it: the device only
   bool cross_device_needs_p2p_memory = false;  // R43: on 310P only memory of a P2P policy crosses devices
   std::uint32_t exporter_deadline_ms = 5000;   // how long an importer waits for an exporter's answer

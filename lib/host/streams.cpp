@@ -82,7 +82,9 @@ bool wait_for_tasks(StreamState& all, Lock& lock, Queue& queue, Moment until) {
 }
 
 std::unique_ptr<TaskFailure> take_failure(StreamState& all, Queue& queue) {
-  if (queue.failure != nullptr) --all.failures;
+  if (queue.failure == nullptr) return nullptr;
+  if (profile().task_errors_stay) return std::make_unique<TaskFailure>(*queue.failure);
+  --all.failures;
   return std::move(queue.failure);
 }
 

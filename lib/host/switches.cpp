@@ -165,6 +165,10 @@ bool set_handle_reimport(Profile& profile, std::string_view text) {
   return parse_choice(text, "refuse", "count", &profile.handle_reimport_counts);
 }
 
+bool set_task_errors(Profile& profile, std::string_view text) {
+  return parse_choice(text, "once", "stay", &profile.task_errors_stay);
+}
+
 bool set_server(Profile& profile, std::string_view text) {
   return parse_between(text, std::uint8_t{0}, std::uint8_t{255}, &profile.server);
 }
@@ -279,6 +283,7 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_JOURNAL", set_journal, "a path"},
     {"DEVSHARE_HOST_FAULT", set_fault, "call:nth:code, joined by ',', as aclrtMalloc:2:207001"},
     {"DEVSHARE_HOST_DELAY", set_delay, "call:milliseconds, joined by ',', as aclrtMemcpy:20"},
+    {"DEVSHARE_HOST_TASK_ERRORS", set_task_errors, "once or stay"},
     {"DEVSHARE_HOST_TASK_FAULT", set_task_fault, "call:nth:code, joined by ',', as aclrtMemcpyAsync:2:507899"},
     {"DEVSHARE_HOST_TASK_DELAY", set_task_delay, "call:milliseconds, joined by ',', as aclrtMemcpyAsync:20"},
 };

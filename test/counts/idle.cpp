@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 namespace test = devshare::test;
 using test::Actor;
@@ -51,6 +52,41 @@ TEST_CASE("an exporter with connected importers and no request makes no context 
     }
     me.expect_equal(before[0].threads, std::size_t{2}, "the exporter has its service thread");
     me.expect_equal(before[1].threads, std::size_t{1}, "an importer has no thread");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("a process whose streams have nothing to do, or wait without a limit, makes no context switch in five seconds") {
+  if (test::under_sanitizer()) DEVSHARE_SKIP("a sanitizer has threads of its own");
+  test::Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto memory = a.allocate(4096);
+    std::vector<devshare::Stream> streams;
+    const auto notify = me.must(devshare::SharedNotify::create(a.device), "a notify");
+    for (int i = 0; i < 100; ++i) {
+      streams.push_back(me.must(devshare::Stream::create(a.device), "a stream"));
+      me.must(devshare::fill(streams.back(), memory.bytes(), std::byte{1}), "that has worked");
+      me.must(streams.back().synchronize(), "and rests");
+    }
+    for (std::size_t i = 0; i < 50; ++i) me.must(notify.hold_up(streams[i]), "or waits");
+    me.step("rests");
+    me.pause_until("watcher", "done");
+    const auto records = me.must(devshare::Stream::create(a.device), "one more stream");
+    for (std::size_t i = 0; i < 50; ++i) {
+      me.must(notify.record(records), "lets one go");
+      me.must(records.synchronize(), "at a time");
+      me.must(streams[i].synchronize(), "in order");
+    }
+  });
+  story.actor("watcher", [](Actor& me) {
+    me.pause_until("A", "rests");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the last of them to go to sleep
+    const Scheduled before = scheduled(me.pid_of("A"));
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    me.expect_equal(scheduled(me.pid_of("A")).switches - before.switches, 0, "A is never scheduled");
+    me.expect(before.threads <= 4, "100 streams have two threads, the notify one");
     me.step("done");
   });
   story.run();

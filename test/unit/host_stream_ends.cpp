@@ -190,6 +190,11 @@ TEST_CASE("R4: a forked child has no streams of its parent, and may have its own
   gate.hold_up(stream);
   REQUIRE(session.to_device(memory, bytes, stream) == 0);
   gate.await_reached();
+  acl::aclrtEvent event = nullptr;
+  acl::aclrtNotify notify = nullptr;
+  REQUIRE(session.acl.aclrtCreateEvent(&event) == 0);
+  REQUIRE(session.acl.aclrtCreateNotify(&notify, 0) == 0);
+  REQUIRE(session.acl.aclrtWaitAndResetNotify(notify, nullptr, 3600) == 0);  // parked over the fork
   const auto end = in_child(
       [&] {
         const auto& rt = session.acl;
@@ -207,10 +212,27 @@ TEST_CASE("R4: a forked child has no streams of its parent, and may have its own
         demand(host::launch(
                    stream, [](void*) {}, nullptr) == code::rt_context_null,
                "host::launch");
+        void* other = nullptr;
+        char key[acl::ipc_key_size] = {};
+        acl::aclrtIpcEventHandle handle{};
+        demand(refused(rt.aclrtCreateEvent(&other)), "aclrtCreateEvent");
+        demand(refused(rt.aclrtRecordEvent(event, stream)), "aclrtRecordEvent");
+        demand(refused(rt.aclrtStreamWaitEvent(stream, event)), "aclrtStreamWaitEvent");
+        demand(refused(rt.aclrtSynchronizeEvent(event)), "aclrtSynchronizeEvent");
+        demand(refused(rt.aclrtIpcGetEventHandle(event, &handle)), "aclrtIpcGetEventHandle");
+        demand(refused(rt.aclrtIpcOpenEventHandle(handle, &other)), "aclrtIpcOpenEventHandle");
+        demand(refused(rt.aclrtRecordNotify(notify, stream)), "aclrtRecordNotify");
+        demand(refused(rt.aclrtWaitAndResetNotify(notify, stream, 0)), "aclrtWaitAndResetNotify");
+        demand(refused(rt.aclrtNotifyImportByKey(&other, key, 0)), "aclrtNotifyImportByKey");
+        demand(refused(rt.aclrtValueWrite(memory, 1, 0, stream)), "aclrtValueWrite");
+        demand(refused(rt.aclrtValueWait(memory, 1, 0, stream)), "aclrtValueWait");
+        demand(host::counters().events == 0 && host::counters().notifies == 0, "none of the parent's is counted");
         demand(host::counters().streams == 0, "no streams are counted");
         demand(threads_of_process() == 1, "and no worker");
         demand(rt.aclInit(nullptr) == 0 && rt.aclrtSetDevice(0) == 0, "a runtime of its own");
         demand(rt.aclrtSynchronizeStream(stream) == code::rt_invalid_handle, "the parent's stream is none of it");
+        demand(rt.aclrtSynchronizeEvent(event) == code::rt_invalid_handle, "nor its event");
+        demand(rt.aclrtDestroyNotify(notify) == code::rt_invalid_handle, "nor its notify");
         demand(rt.aclrtCreateStream(&made) == 0, "a stream of its own");
         std::atomic<bool> ran{false};
         demand(host::launch(made, set_flag, &ran) == 0 && rt.aclrtSynchronizeStream(made) == 0, "which works");
@@ -225,6 +247,8 @@ TEST_CASE("R4: a forked child has no streams of its parent, and may have its own
   REQUIRE(session.to_host(read, memory, stream) == 0);
   CHECK(session.acl.aclrtSynchronizeStream(stream) == 0);
   CHECK(read.all('p'));
+  REQUIRE(session.acl.aclrtRecordNotify(notify, stream) == 0);
+  CHECK(session.acl.aclrtSynchronizeStream(nullptr) == 0);
 }
 
 TEST_CASE("a process that ends with work in its streams ends at once") {

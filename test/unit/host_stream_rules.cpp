@@ -207,6 +207,28 @@ TEST_CASE("an error of a task surfaces at synchronise, once, and the tasks behin
   CHECK(rt.aclrtSynchronizeDevice() == 0);
 }
 
+TEST_CASE("an error may stay with its stream until that ends, where a test asks for it") {
+  REQUIRE(host::set("TASK_ERRORS", "stay"));
+  {
+    StreamSession session;
+    const auto& rt = session.acl;
+    void* const memory = session.allocate(size);
+    const acl::aclrtStream stream = session.stream();
+    host::fail_task(acl::Entry::aclrtMemsetAsync, 1, code::rt_sys_dma);
+    REQUIRE(rt.aclrtMemsetAsync(memory, size, 1, size, stream) == 0);
+    for (int i = 0; i < 3; ++i) CHECK(rt.aclrtSynchronizeStream(stream) == code::rt_sys_dma);
+    CHECK(rt.aclrtSynchronizeDevice() == code::rt_sys_dma);
+    CHECK(rt.aclrtSynchronizeStream(nullptr) == 0);
+    void* imported = nullptr;
+    CHECK(refused(rt.aclrtIpcMemImportByKey(&imported, "", 0)) ==
+          Refusal{code::rt_drv_internal, Reason::earlier_task_failed});
+    CHECK(rt.aclrtDestroyStream(stream) == 0);
+    CHECK(rt.aclrtSynchronizeDevice() == 0);
+    CHECK(refused(rt.aclrtIpcMemImportByKey(&imported, "", 0)) == Refusal{code::rt_drv_internal, Reason::unknown_key});
+  }
+  host::unset_all();
+}
+
 TEST_CASE("a synchronise with a limit says that the work is not done, and how much of it") {
   const Watchdog watchdog("a limit");
   StreamSession session;
