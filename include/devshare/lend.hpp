@@ -308,7 +308,7 @@ struct ServingPolicy {
 // being dealt with, not for a borrower. The lender may move meanwhile, and end first. All signals are blocked in it.
 class DEVSHARE_CONSUMABLE [[nodiscard("the thread ends when this object ends")]] Serving {
  public:
-  // Errors: closed, forked, runtime_gone.
+  // Errors: in_use (in a hook on that very thread: it ends when the hook has returned), closed, forked, runtime_gone.
   DEVSHARE_CONSUMES Result<void> stop() && noexcept { return thread_.close(Operation::serve); }
   void stop() & = delete;       // write std::move(serving).stop(): it ends the thread
   void stop() const& = delete;  // const, or still inside a Result: make a named object of it first, then stop that

@@ -14,7 +14,8 @@ namespace detail {
 struct ServingThread {
   LenderCore* core = nullptr;
   pthread_t thread{};
-  bool stop = false;  // guarded by Lock::lending
+  bool stop = false;   // guarded by Lock::lending, like the next
+  bool alone = false;  // nobody will join it: it was stopped in a hook of its own
 };
 
 namespace {
@@ -23,10 +24,18 @@ void* run(void* argument) {
   ServingThread& serving = *static_cast<ServingThread*>(argument);
   LenderCore& core = *serving.core;
   ::pthread_setname_np(::pthread_self(), "devshare-lend");
-  Locked lock = lock_lending();
-  core.turn.wait(
-      lock, Deadline::never(), [&] { return serving.stop; },
-      [&](Deadline until) { (void)dispatch_events(core, until); });
+  bool alone = false;
+  {
+    Locked lock = lock_lending();
+    core.turn.wait(
+        lock, Deadline::never(), [&] { return serving.stop; },
+        [&](Deadline until) { (void)dispatch_events(core, until); });
+    alone = serving.alone;
+  }
+  if (alone) {
+    drop_reference(core);
+    delete &serving;
+  }
   return nullptr;
 }
 
@@ -40,7 +49,11 @@ int start_thread(ServingThread& serving) noexcept {
 Result<void> ServingPolicy::close(const Session&, const Value& value) noexcept {
   ServingThread* const serving = value.thread;
   if (::pthread_equal(serving->thread, ::pthread_self())) {
-    return Error(Errc::in_use, Operation::serve);  // in a hook: the thread cannot wait for itself
+    // In a hook: the thread cannot wait for itself. It ends when the hook has returned.
+    const Locked lock = lock_lending();
+    serving->stop = serving->alone = true;
+    ::pthread_detach(serving->thread);
+    return Error(Errc::in_use, Operation::serve);
   }
   {
     const Locked lock = lock_lending();

@@ -99,7 +99,7 @@ TEST_CASE("a state file that somebody deletes is made anew, and all find each ot
   CHECK(names_in(story.state_directory()).empty());
 }
 
-TEST_CASE("a process that is stopped with the lock stops nobody") {
+TEST_CASE("a process that is stopped with the lock stops nobody, and one that is killed with it leaves it free (B105)") {
   Story story;
   story.actor("A", [](Actor& me) {
     const HostSession session({{"CAPACITY", "40M"}, {"DEADLINE_MS", "200"}});
