@@ -112,6 +112,9 @@ struct Counters {
 };
 DEVSHARE_API Counters counters();
 
+// "2 allocations, 8192 bytes, 1 keys exported": what is not zero; "nothing" where all is.
+DEVSHARE_API std::string in_words(const Counters& counters);
+
 // Journal lines that could not be written (a full disk, a descriptor closed behind our back) since the process began.
 DEVSHARE_API std::uint64_t journal_lines_lost() noexcept;
 

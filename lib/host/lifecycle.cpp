@@ -12,6 +12,7 @@
 #include "fork.hpp"
 #include "imports.hpp"
 #include "init_config.hpp"
+#include "leak_report.hpp"
 #include "ledger.hpp"
 #include "notifies.hpp"
 #include "per_process.hpp"
@@ -120,6 +121,7 @@ acl::aclError start(const char* config_path, State& all) {
   keep_recent_messages(asked.error_texts_of_process ? TextsOf::process : TextsOf::thread);
   open_gate();
   begin_session();
+  watch_for_leaks();
   return 0;
 }
 
@@ -136,6 +138,7 @@ acl::aclError start_again(const char* config_path, State& all) {
 }
 
 void stop(State& all) {
+  report_leaks();
   streams_close();
   close_gate();
   end_session();

@@ -60,6 +60,7 @@ struct Profile {
   bool backing_fallback_allowed = false;
   bool backing_huge = false;       // huge pages of the machine, where it has them
   bool backing_populated = false;  // with all pages from the start
+  bool leaks_reported = false;  // what a session still has when it ends
   bool raise_nofile = false;  // raise the soft descriptor limit to the hard one
 
   std::string journal;  // path of the JSON lines; "" = none

@@ -215,6 +215,10 @@ bool set_raise_nofile(Profile& profile, std::string_view text) {
   return parse_choice(text, "0", "1", &profile.raise_nofile);
 }
 
+bool set_leaks(Profile& profile, std::string_view text) {
+  return parse_choice(text, "ignore", "report", &profile.leaks_reported);
+}
+
 bool set_journal(Profile& profile, std::string_view text) {
   if (text.empty()) return false;
   profile.journal = text;
@@ -280,6 +284,7 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_BACKING_POPULATE", set_backing_populate, "when_touched or now"},
     {"DEVSHARE_HOST_FALLBACK", set_fallback, "refuse or allow"},
     {"DEVSHARE_HOST_RAISE_NOFILE", set_raise_nofile, "0 or 1"},
+    {"DEVSHARE_HOST_LEAKS", set_leaks, "ignore or report"},
     {"DEVSHARE_HOST_JOURNAL", set_journal, "a path"},
     {"DEVSHARE_HOST_FAULT", set_fault, "call:nth:code, joined by ',', as aclrtMalloc:2:207001"},
     {"DEVSHARE_HOST_DELAY", set_delay, "call:milliseconds, joined by ',', as aclrtMemcpy:20"},

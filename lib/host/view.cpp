@@ -40,33 +40,6 @@ void note_chosen() noexcept { chosen.store(true, std::memory_order_release); }
 
 bool active() noexcept { return chosen.load(std::memory_order_acquire); }
 
-Counters counters() {
-  const BlockCounters blocks = block_counters();
-  const ExportCounters exports = export_counters();
-  const ImportCounters imports = import_counters();
-  const PhysicalCounters physical = physical_counters();
-  const ReservationCounters ranges = reservation_counters();
-  return {.allocations = blocks.allocations,
-          .bytes = blocks.allocated_bytes + physical.bytes,
-          .imports = blocks.imports,
-          .views = blocks.views,
-          .descriptors = blocks.descriptors + physical.memories,
-          .keys_exported = exports.keys,
-          .keys_imported = imports.keys,
-          .key_opens = imports.references,
-          .connections = exports.connections + imports.connections,
-          .peer_grants = ledger_grants_held(),
-          .handles = physical.handles,
-          .reservations = ranges.reservations,
-          .mappings = ranges.mappings,
-          .registrations = registrations_held(),
-          .tokens_exported = tokens_exported(),
-          .handles_imported = handles_imported(),
-          .streams = streams_held(),
-          .events = events_held(),
-          .notifies = notifies_held()};
-}
-
 std::uint64_t bytes_in_use(std::int32_t physical_device) { return ledger_bytes_in_use(physical_device); }
 
 std::string_view device_state_scope() { return ledger_scope(); }

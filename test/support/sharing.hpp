@@ -164,24 +164,14 @@ class Party {
     host::Counters left = host::counters();
     left.connections = 0;
     left.peer_grants = 0;
-    me.expect(left == host::Counters{}, fmt::format("everything is given back: {}", in_words(left)));
+    me.expect(left == host::Counters{}, fmt::format("everything is given back: {}", host::in_words(left)));
   }
   // Ends the runtime, with nothing left of it.
   void leave() const {
     has_given_everything_back();
     me.must(runtime.finalize(), "the runtime is finalized");
-    me.expect(host::counters() == host::Counters{}, fmt::format("nothing is left: {}", in_words(host::counters())));
+    me.expect(host::counters() == host::Counters{}, fmt::format("nothing is left: {}", host::in_words(host::counters())));
     me.expect_equal(count_descriptors(), descriptors_before_, "no descriptor is left");
-  }
-
-  static std::string in_words(const host::Counters& c) {
-    return fmt::format(
-        "{} allocations of {} bytes, {} imports, {} views, {} descriptors, {} keys exported, {} imported, "
-        "{} key opens, {} connections, {} peer grants, {} handles, {} reservations, {} mappings, {} registrations, "
-        "{} tokens exported, {} handles imported, {} streams, {} events, {} notifies",
-        c.allocations, c.bytes, c.imports, c.views, c.descriptors, c.keys_exported, c.keys_imported, c.key_opens,
-        c.connections, c.peer_grants, c.handles, c.reservations, c.mappings, c.registrations, c.tokens_exported,
-        c.handles_imported, c.streams, c.events, c.notifies);
   }
 
  private:

@@ -99,10 +99,12 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
         {"BACKING", "/tmp/b"},
         {"FALLBACK", "allow"},
         {"RAISE_NOFILE", "0"},
+        {"LEAKS", "report"},
         {"FAULT", "aclrtFree:3:507899,aclrtMalloc:0:207001"},
         {"DELAY", "aclrtFree:0"}},
        [](const host::Profile& machine) {
          CHECK(machine.device_count == 3);
+         CHECK(machine.leaks_reported);
          CHECK(machine.capacity == 3 << 20);
          CHECK_FALSE(machine.can_reach(1, 1));
          CHECK(machine.can_reach(2, 1));
@@ -161,6 +163,7 @@ TEST_CASE("a value that cannot be understood stops aclInit, which names the vari
   refused("DEVSHARE_HOST_BACKING_POPULATE", "1");
   refused("DEVSHARE_HOST_FALLBACK", "maybe");
   refused("DEVSHARE_HOST_RAISE_NOFILE", "yes");
+  refused("DEVSHARE_HOST_LEAKS", "1");
   refused("DEVSHARE_HOST_JOURNAL", "/nowhere/at/all");
   for (const char* fault : {"aclrtMalloc", "aclrtMalloc:1", "aclrtMalloc:1:0", "aclrtMallok:1:5", "aclrtMalloc:x:5",
                             "aclrtMalloc:1:5:6", "aclrtMalloc:-1:5"}) {
