@@ -41,6 +41,7 @@ Queue* take_queue(StreamState& all, ContextNumber context, std::uint32_t priorit
   queue->context = context;
   queue->is_default = is_default;
   queue->ending = false;
+  queue->forced = false;
   queue->enqueued = 0;
   queue->completed = 0;
   if (is_default) all.defaults.emplace(context.bits(), queue);
@@ -142,12 +143,18 @@ acl::aclError enqueue_and_wait(const StreamPlace& place, std::unique_ptr<Task> t
   return refuse(outcome.failure.code, outcome.failure.cause, std::move(outcome.failure.text));
 }
 
+void tell_waiters(StreamState& all, Queue& queue) {
+  queue.wake_at = UINT64_MAX;  // who has to wait longer says so again
+  all.progress.notify_all();
+}
+
 void leave_queue(StreamState& all, Queue& queue) {
   --queue.waiters;
   if (queue.ending) all.progress.notify_all();
 }
 
 void resume(StreamState& all, Queue& queue) {
+  if (all.closed) return;  // what is parked now is dropped
   if (queue.state == Queue::State::parked && make_ready(all, queue)) all.work.notify_one();
 }
 
@@ -169,7 +176,7 @@ TaskList drop_tasks(StreamState& all, Queue& queue) {
                           .text = "the stream was destroyed before its turn came"};
     }
   });
-  if (queue.waiters != 0) all.progress.notify_all();
+  if (queue.waiters != 0) tell_waiters(all, queue);
   return dropped;
 }
 

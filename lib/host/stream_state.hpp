@@ -44,6 +44,8 @@ struct Queue {
   std::uint64_t enqueued = 0;
   std::uint64_t completed = 0;
   std::uint32_t waiters = 0;             // threads that wait for progress of this stream
+  std::uint64_t wake_at = UINT64_MAX;    // the least of `completed` that one of them waits for
+  bool forced = false;                   // it ends, and what has not begun is dropped
   std::unique_ptr<TaskFailure> failure;  // the first that no synchronise has reported
 
   void end() noexcept { failure.reset(); }
@@ -139,6 +141,9 @@ void give_back_queue(StreamState& all, Queue& queue);  // one that is idle, empt
 
 // The parked stream goes on: its first task is asked again.
 void resume(StreamState& all, Queue& queue);
+
+// Those who wait for progress of a stream look whether there is enough.
+void tell_waiters(StreamState& all, Queue& queue);
 
 // A thread that waited for progress of a stream does so no longer.
 void leave_queue(StreamState& all, Queue& queue);

@@ -20,6 +20,9 @@ using Lock = std::unique_lock<std::mutex>;
 // So many tasks of a stream before another one has its turn.
 constexpr int tasks_in_a_row = 16;
 
+// And for so long.
+constexpr std::chrono::microseconds row_time{50};
+
 // How long a worker that was started beyond the usual ones waits for more work before it ends.
 constexpr std::chrono::seconds spare_time{1};
 
@@ -109,48 +112,90 @@ TaskFailure carry_out(StreamState& all, Task& task) {
   return {task.call(), code, last_cause(), last_text()};
 }
 
+void keep(StreamState& all, Queue& queue, TaskFailure&& failure) {
+  if (failure.code == 0 || queue.failure != nullptr) return;
+  queue.failure = std::make_unique<TaskFailure>(std::move(failure));
+  queue.failure->order = ++all.last_failure;
+  ++all.failures;
+}
+
 void done(StreamState& all, Queue& queue, TaskOutcome* outcome, TaskFailure&& failure) {
   ++queue.completed;
   if (outcome != nullptr) {
     outcome->done = true;
     outcome->failure = std::move(failure);
-  } else if (failure.code != 0 && queue.failure == nullptr) {
-    queue.failure = std::make_unique<TaskFailure>(std::move(failure));
-    queue.failure->order = ++all.last_failure;
-    ++all.failures;
+    return tell_waiters(all, queue);
   }
-  if (queue.waiters != 0) all.progress.notify_all();
+  keep(all, queue, std::move(failure));
+  if (queue.completed >= queue.wake_at) tell_waiters(all, queue);
+}
+
+void carry_out_next(StreamState& all, Queue& queue, Lock& lock) {
+  std::unique_ptr<Task> task = queue.tasks.take();
+  lock.unlock();
+  TaskFailure failure = carry_out(all, *task);
+  TaskOutcome* const outcome = task->outcome();
+  task.reset();  // its memory is free again before anybody hears that it is done
+  lock.lock();
+  done(all, queue, outcome, std::move(failure));
+}
+
+bool is_plain_work(const Task& task) { return task.kind() == Task::Kind::work && task.outcome() == nullptr; }
+
+// Short work that stands in a row, without the lock in between: who enqueues more is not in its way. It is over when
+// some time has gone by, so that nobody waits for long to hear of the first, and what is left goes back.
+int carry_out_row(StreamState& all, Queue& queue, Lock& lock, int most) {
+  using Clock = std::chrono::steady_clock;
+  TaskList row = queue.tasks.take_row(most, is_plain_work);
+  lock.unlock();
+  const Clock::time_point end = Clock::now() + row_time;
+  TaskFailure first;
+  int carried_out = 0;
+  do {
+    const std::unique_ptr<Task> task = row.take();
+    TaskFailure failure = carry_out(all, *task);
+    if (failure.code != 0 && first.code == 0) first = std::move(failure);
+    ++carried_out;
+  } while (!row.empty() && Clock::now() < end);
+  lock.lock();
+  keep(all, queue, std::move(first));
+  queue.completed += static_cast<std::uint64_t>(carried_out);
+  queue.tasks.put_back(std::move(row));
+  const TaskList dropped = queue.forced ? drop_tasks(all, queue) : TaskList();
+  if (queue.completed >= queue.wake_at) tell_waiters(all, queue);
+  return carried_out;
 }
 
 // Some tasks of a stream, in order.
 void take_turn(StreamState& all, Queue& queue, Lock& lock) {
   queue.state = Queue::State::running;
   ++all.running_count;
-  for (int tasks = 0; tasks < tasks_in_a_row && !queue.tasks.empty(); ++tasks) {
-    if (queue.tasks.front().kind() == Task::Kind::control) {
-      TaskFailure failure;
-      if (!queue.tasks.front().pass(all, queue, &failure)) {
-        queue.state = Queue::State::parked;
-        break;
-      }
-      const std::unique_ptr<Task> passed = queue.tasks.take();
-      done(all, queue, passed->outcome(), std::move(failure));
+  int left = tasks_in_a_row;
+  while (left > 0 && !queue.tasks.empty()) {
+    Task& next = queue.tasks.front();
+    if (is_plain_work(next)) {
+      left -= carry_out_row(all, queue, lock, left);
       continue;
     }
-    std::unique_ptr<Task> task = queue.tasks.take();
-    lock.unlock();
-    TaskFailure failure = carry_out(all, *task);
-    TaskOutcome* const outcome = task->outcome();
-    task.reset();  // its memory is free again before anybody hears that it is done
-    lock.lock();
-    done(all, queue, outcome, std::move(failure));
+    --left;
+    if (next.kind() != Task::Kind::control) {
+      carry_out_next(all, queue, lock);
+      continue;
+    }
+    TaskFailure failure;
+    if (!next.pass(all, queue, &failure)) {
+      queue.state = Queue::State::parked;
+      break;
+    }
+    const std::unique_ptr<Task> passed = queue.tasks.take();
+    done(all, queue, passed->outcome(), std::move(failure));
   }
   --all.running_count;
   if (queue.state == Queue::State::running) {
     queue.state = Queue::State::idle;
     if (!queue.tasks.empty()) (void)make_ready(all, queue);
   }
-  if (queue.waiters != 0 || all.closing) all.progress.notify_all();
+  if (queue.ending || all.closing) tell_waiters(all, queue);
 }
 
 // Whose time has come is asked again. The alarm ends when it is.

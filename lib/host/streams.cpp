@@ -11,7 +11,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,11 +61,13 @@ acl::aclError create(acl::aclrtStream* stream, std::uint32_t priority, std::uint
 }
 
 // Waits until `condition` holds, aclFinalize has begun, or it is too late; says whether it holds.
+// `completed` is how far the stream must be before that can be.
 template <class Condition>
-bool wait_for(StreamState& all, Lock& lock, Queue& queue, Moment until, Condition condition) {
+bool wait_for(StreamState& all, Lock& lock, Queue& queue, std::uint64_t completed, Moment until, Condition condition) {
   ++queue.waiters;
   bool holds = condition();
   while (!holds && !all.closed) {
+    queue.wake_at = std::min(queue.wake_at, completed);
     if (!until) {
       all.progress.wait(lock);
     } else if (all.progress.wait_until(lock, *until) == std::cv_status::timeout) {
@@ -78,7 +82,7 @@ bool wait_for(StreamState& all, Lock& lock, Queue& queue, Moment until, Conditio
 
 bool wait_for_tasks(StreamState& all, Lock& lock, Queue& queue, Moment until) {
   const std::uint64_t last = queue.enqueued;
-  return wait_for(all, lock, queue, until, [&] { return queue.completed >= last; });
+  return wait_for(all, lock, queue, last, until, [&] { return queue.completed >= last; });
 }
 
 std::unique_ptr<TaskFailure> take_failure(StreamState& all, Queue& queue) {
@@ -122,7 +126,7 @@ acl::aclError synchronize(acl::aclrtStream stream, Moment until) {
 
 // Ends a stream that takes nothing new. False when aclFinalize, which ends it too, came first.
 bool end(StreamState& all, Lock& lock, Queue& queue) {
-  const bool rests = wait_for(all, lock, queue, {}, [&] {
+  const bool rests = wait_for(all, lock, queue, UINT64_MAX, {}, [&] {
     return queue.tasks.empty() && queue.state == Queue::State::idle && queue.waiters == 1;
   });
   if (rests) give_back_queue(all, queue);
@@ -145,6 +149,7 @@ acl::aclError destroy(acl::aclrtStream stream, bool force) {
     return refuse_stream(place);
   }
   queue->ending = true;
+  queue->forced = force;
   if (force) dropped = drop_tasks(all, *queue);
   if (end(all, lock, *queue)) return code::success;
   lock.unlock();

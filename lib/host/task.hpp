@@ -89,6 +89,7 @@ class TaskList {
 
   void add(std::unique_ptr<Task> task) noexcept {
     Task* const added = task.release();
+    added->next_ = nullptr;
     (first_ == nullptr ? first_ : last_->next_) = added;
     last_ = added;
   }
@@ -97,6 +98,22 @@ class TaskList {
     first_ = first_->next_;
     if (first_ == nullptr) last_ = nullptr;
     return task;
+  }
+
+  // The tasks at the front that `belongs` holds of, so many at most.
+  template <class Belongs>
+  TaskList take_row(int most, Belongs belongs) noexcept {
+    TaskList row;
+    while (!empty() && most-- > 0 && belongs(front())) row.add(take());
+    return row;
+  }
+  // Puts what was taken off the front there again.
+  void put_back(TaskList&& row) noexcept {
+    if (row.empty()) return;
+    row.last_->next_ = first_;
+    if (first_ == nullptr) last_ = row.last_;
+    first_ = std::exchange(row.first_, nullptr);
+    row.last_ = nullptr;
   }
 
   template <class Visit>

@@ -159,6 +159,10 @@ TEST_CASE("aclFinalize does not wait for what waits for ever, and tells the thre
     REQUIRE(session.acl.aclrtWaitAndResetNotify(session.notify(), stream, 0) == 0);
     REQUIRE(session.acl.aclrtWaitAndResetNotify(session.notify(), nullptr, 3600) == 0);
     REQUIRE(session.acl.aclrtMemsetAsync(memory, 4096, 1, 4096, stream) == 0);
+    // And what looks again and again by itself.
+    const acl::aclrtStream looks = session.stream();
+    REQUIRE(session.acl.aclrtValueWait(memory, 1, acl::value_wait::equal, looks) == 0);
+    REQUIRE(session.acl.aclrtMemsetAsync(memory, 4096, 1, 4096, looks) == 0);
     waiter = std::thread([&, stream] {
       if (host::table().aclrtSetDevice(0) != 0) return;
       waiting = true;
