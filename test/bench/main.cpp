@@ -39,6 +39,7 @@ constexpr Part parts[] = {
     {"shares", share_rows},
     {"handles", handle_rows},
     {"pages", page_rows},
+    {"streams", stream_rows},
     {"copies", copy_rows},
     {"many-exports", many_exports_rows},
     {"many-importers", many_importers_rows},

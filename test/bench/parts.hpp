@@ -18,6 +18,8 @@ std::vector<Row> lending_rows();        // a borrow, and 32 at once, against the
 std::vector<Row> lending_wake_rows();   // a borrower that waits for newer data
 std::vector<Row> lending_crowd_rows();  // 8 borrowers at once
 
+std::vector<Row> stream_rows();  // enqueue of a copy
+
 std::vector<Row> header_rows();  // lines and memory of an include
 
 std::vector<Row> many_exports_rows();     // import from a process with 10,000 exports
