@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -45,11 +46,11 @@ bool resize(std::size_t pages) { return resize(std::to_string(pages).c_str()); }
 
 [[noreturn]] void keep(int alive, int lock, const char* before) {
   // Nothing else of the parent's stays open here: it may be about to look at what is.
-  const int low = alive < lock ? alive : lock;
-  const int high = alive < lock ? lock : alive;
-  ::syscall(SYS_close_range, 0U, static_cast<unsigned>(low) - 1U, 0U);
-  ::syscall(SYS_close_range, static_cast<unsigned>(low) + 1U, static_cast<unsigned>(high) - 1U, 0U);
-  ::syscall(SYS_close_range, static_cast<unsigned>(high) + 1U, ~0U, 0U);
+  const auto low = static_cast<unsigned>(std::min(alive, lock));
+  const auto high = static_cast<unsigned>(std::max(alive, lock));
+  if (low > 0) ::syscall(SYS_close_range, 0U, low - 1, 0U);
+  if (high > low + 1) ::syscall(SYS_close_range, low + 1, high - 1, 0U);
+  ::syscall(SYS_close_range, high + 1, ~0U, 0U);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
   char byte = 0;
   while (::read(alive, &byte, 1) < 0 && errno == EINTR) {
@@ -65,11 +66,12 @@ std::string words(const char* what) { return std::string(what) + ": " + std::gen
 HugePages::HugePages(std::size_t pages) { why_not_ = set_aside(pages); }
 
 std::string HugePages::set_aside(std::size_t pages) {
+  // First, so that whoever may not leaves no file that root then may not open (fs.protected_regular).
+  if (::access(size_of_pool, W_OK) != 0) return words("huge pages cannot be set aside here");
   lock_ = ::open(turns, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) return words("tests cannot take turns with the machine's huge pages");
   while (::flock(lock_, LOCK_EX) != 0 && errno == EINTR) {
   }
-  if (::access(size_of_pool, W_OK) != 0) return words("huge pages cannot be set aside here");
   before_ = count_of("nr_hugepages");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return words("pipe");
