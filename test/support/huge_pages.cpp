@@ -51,7 +51,7 @@ bool resize(std::size_t pages) { return resize(std::to_string(pages).c_str()); }
   if (low > 0) ::syscall(SYS_close_range, 0U, low - 1, 0U);
   if (high > low + 1) ::syscall(SYS_close_range, low + 1, high - 1, 0U);
   ::syscall(SYS_close_range, high + 1, ~0U, 0U);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  ::setsid();  // what is sent to all of a terminal's or a timeout's processes is not for this one
   char byte = 0;
   while (::read(alive, &byte, 1) < 0 && errno == EINTR) {
   }
