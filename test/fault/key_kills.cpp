@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Death in the middle of sharing: the exporter or the importer killed, or stopped, at every step of the story. Who
 // survives gets its success or a typed error and never hangs, and nothing is left of who died but one inert file.
-#include "support/child.hpp"
+#include "aftermath.hpp"
 #include "support/sharing.hpp"
 #include "support/soak.hpp"
 #include "support/soon.hpp"
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,29 +41,6 @@ struct Death {
 
 constexpr std::chrono::milliseconds slow_call{300};
 constexpr std::chrono::milliseconds into_it{100};
-
-// A process that joins after all of them: nothing of theirs is on the devices, and it can use them.
-void nothing_is_left_of(const Story& story) {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(story.state_directory())) {
-    files.push_back(entry.path().filename().string());
-  }
-  CAPTURE(files);
-  CHECK(files.size() <= 1);  // the state of the devices, which says that nobody is there
-  const ChildEnd end = in_child(
-      [] {
-        const auto runtime = Runtime::open();
-        demand(static_cast<bool>(runtime), "the runtime opens");
-        demand(host::device_state_scope() == "machine", "and sees the devices of all processes");
-        demand(host::bytes_in_use(0) == 0 && host::bytes_in_use(1) == 0, "which are empty");
-        std::int32_t on = -1;
-        demand(api().aclrtDevicePeerAccessStatus(0, 1, &on) == 0 && on == 0, "and have no access to each other");
-        demand(static_cast<bool>(runtime->finalize()), "the runtime is finalized");
-      },
-      {.set = {{"DEVSHARE_HOST_STATE", story.state_directory()}}});
-  INFO(end.in_words());
-  CHECK(end.good());
-}
 
 // Every death, on the exporter's device and on another.
 void for_each(const std::vector<Death>& deaths, void (*kill)(const Death& death, std::int32_t device)) {
