@@ -97,7 +97,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
   // mechanism is by key), closed, forked, runtime_gone.
   DEVSHARE_READS Result<void> check() const noexcept {
     if (auto checked = detail::check_lease(lease_, mapping_.mechanism()); !checked) return checked;
-    return mapping_.check();
+    auto there = mapping_.check();
+    if (there) return there;
+    // Gone between the two looks? Then the lender has said why.
+    auto checked = detail::check_lease(lease_, mapping_.mechanism());
+    return checked ? there : checked;
   }
   // Whether the lender asked for it: it withdrew or revoked the offer, or has ended.
   DEVSHARE_READS bool wanted_back() const noexcept { return detail::lease_wanted_back(lease_); }

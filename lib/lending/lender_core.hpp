@@ -45,6 +45,7 @@ struct OfferRecord {
 // One lease, as the lender knows it.
 struct HeldLease {
   std::uint64_t id = 0;
+  std::uint32_t request = 0;  // that it answers
   OfferRecord* offer = nullptr;
   Holder holder;
   std::uint64_t told_generation = 0;
@@ -126,7 +127,8 @@ void answer_waiting(LenderCore& core) noexcept;
 
 // --- notices.cpp: under the lock ---
 
-void send_to(LenderCore& core, Connection& connection, const Message& message) noexcept;
+// Whether the message is on its way.
+bool send_to(LenderCore& core, Connection& connection, const Message& message) noexcept;
 // Tells every holder of an offer its generation and its state, and one connection all that it has not been told.
 void tell_holders(LenderCore& core, const OfferRecord& offer) noexcept;
 void tell_the_rest(LenderCore& core, Connection& connection) noexcept;

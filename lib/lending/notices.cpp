@@ -49,9 +49,11 @@ void watch(LenderCore& core, Connection& connection) noexcept {
 }
 
 // An answer, which is asked for: who does not take it has asked for more than it reads, and is no borrower of ours.
-void send_to(LenderCore& core, Connection& connection, const Message& message) noexcept {
-  if (!connection.socket) return;
-  if (send_record(connection.socket.get(), encode(message).bytes()) == EAGAIN) end_connection(core, connection);
+bool send_to(LenderCore& core, Connection& connection, const Message& message) noexcept {
+  if (!connection.socket) return false;
+  const int failed = send_record(connection.socket.get(), encode(message).bytes());
+  if (failed == EAGAIN) end_connection(core, connection);
+  return failed == 0;
 }
 
 void tell_holders(LenderCore& core, const OfferRecord& offer) noexcept {

@@ -63,7 +63,7 @@ void refuse(LenderCore& core, Connection& connection, const WaitingRequest& requ
   message.type = MessageType::refused;
   message.request = request.request;
   message.error = to_message(error);
-  send_to(core, connection, message);
+  (void)send_to(core, connection, message);
   core.untold.push_back(
       {LendingEvent::Kind::refused, request.name, {.pid = connection.borrower.peer.pid, .device = request.device}, error});
 }
@@ -74,21 +74,22 @@ void lend(LenderCore& core, Connection& connection, const WaitingRequest& reques
   if (std::find(admitted.begin(), admitted.end(), offer.serial) == admitted.end()) admitted.push_back(offer.serial);
   HeldLease lease;
   lease.id = ++core.next_lease;
+  lease.request = request.request;
   lease.offer = &offer;
   lease.holder = {.pid = connection.borrower.peer.pid,
                   .since = now_since_1970(),
                   .device = request.device,
                   .mechanism = offer.mechanism};
   lease.told_generation = offer.generation;
-  connection.leases.push_back(lease);
-  ++offer.holders;
   Message message;
   message.type = MessageType::lent;
   message.request = request.request;
   message.lease = lease.id;
   message.generation = offer.generation;
   message.ticket = ticket.storage;
-  send_to(core, connection, message);
+  if (!send_to(core, connection, message)) return;  // without its ticket nobody holds anything
+  connection.leases.push_back(lease);
+  ++offer.holders;
 }
 
 std::size_t find_lease(const Connection& connection, std::uint64_t id) noexcept {
@@ -118,6 +119,19 @@ void handle_report(LenderCore& core, Connection& connection, const Message& mess
   end_lease(core, connection, index, LendingEvent::Kind::returned);
 }
 
+// Nobody waits for the answer any more. A lease that was the answer is nobody's: whoever gave it up may have gone
+// without having read it, and its process may live on for long.
+void cancel(LenderCore& core, Connection& connection, std::uint32_t request) noexcept {
+  const Locked lock = lock_lending();
+  std::erase_if(connection.waiting, [&](const WaitingRequest& waiting) { return waiting.request == request; });
+  const auto found = std::find_if(connection.leases.begin(), connection.leases.end(), [&](const HeldLease& lease) {
+    return lease.request == request && !lease.holder.imported;
+  });
+  if (found == connection.leases.end()) return;
+  const auto index = static_cast<std::size_t>(found - connection.leases.begin());
+  end_lease(core, connection, index, LendingEvent::Kind::returned);
+}
+
 }  // namespace
 
 void answer(LenderCore& core, Connection& connection, const WaitingRequest& request, bool may_wait) noexcept {
@@ -132,7 +146,8 @@ void answer(LenderCore& core, Connection& connection, const WaitingRequest& requ
         Message message;
         message.type = MessageType::waiting;
         message.request = request.request;
-        return send_to(core, connection, message);
+        (void)send_to(core, connection, message);
+        return;
       }
       return refuse(core, connection, request, Error(Errc::no_such_offer, Operation::serve));
     }
@@ -176,11 +191,9 @@ bool handle_message(LenderCore& core, Connection& connection, const Message& mes
       answer(core, connection,
              {message.request, message.access, message.device, message.slice, std::string(message.name())}, message.may_wait);
       return true;
-    case MessageType::cancel: {
-      const Locked lock = lock_lending();
-      std::erase_if(connection.waiting, [&](const WaitingRequest& request) { return request.request == message.request; });
+    case MessageType::cancel:
+      cancel(core, connection, message.request);
       return true;
-    }
     case MessageType::imported:
     case MessageType::not_imported:
     case MessageType::returned:
