@@ -64,7 +64,7 @@ void fails_whole_and_succeeds(const Party& b, const Act& act, const std::vector<
   host::Counters after = host::counters();
   after.connections = 0;
   after.peer_grants = 0;
-  b.me.expect(before == after, step + ": nothing is left: " + Party::in_words(after));
+  b.me.expect(before == after, step + ": nothing is left: " + host::in_words(after));
   b.me.expect_equal(in_words(changes()), in_words(act.done_and_undone), step + ": undone in reverse order");
 
   host::record_calls(true);

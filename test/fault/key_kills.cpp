@@ -279,7 +279,7 @@ void export_and_outlive(Actor& me) {
     return left.connections == 0;
   });
   me.expect(left.connections == 0 && left.keys_exported == 1 && left.allocations == 1,
-            "B's connection is gone, and nothing of A's: " + Party::in_words(left));
+            "B's connection is gone, and nothing of A's: " + host::in_words(left));
   std::int32_t on = -1;
   a.call_succeeds(api().aclrtDevicePeerAccessStatus(0, 1, &on), "the peer access is asked for");
   me.expect_equal(on, 0, "what B's import enabled ended with B");

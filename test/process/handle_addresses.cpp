@@ -72,7 +72,7 @@ TEST_CASE(
       me.expect_equal(refused.error().detail().available, std::size_t{0}, "the error says how much is left");
     b.refused(DeviceMemory::allocate(b.device, block), exhausted, "memory with an address");
     end(me, me.must(PhysicalHandle::allocate(b.device, block), "memory without one needs none"));
-    me.expect(host::counters() == full, "nothing is left of the attempts: " + Party::in_words(host::counters()));
+    me.expect(host::counters() == full, "nothing is left of the attempts: " + host::in_words(host::counters()));
 
     end(me, std::move(mappings.front()));
     mappings.erase(mappings.begin());

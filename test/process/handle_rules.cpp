@@ -355,7 +355,7 @@ TEST_CASE("B061 B117 rounds of sleep and wake: the same addresses, the same byte
     host::Counters now = host::counters();
     now.views = awake.views;
     now.descriptors = awake.descriptors;
-    me.expect(now == awake, "nothing was left by a hundred rounds: " + Party::in_words(now));
+    me.expect(now == awake, "nothing was left by a hundred rounds: " + host::in_words(now));
     for (Mapping& mapping : pool) end(me, std::move(mapping));
     pool.clear();
   });

@@ -105,7 +105,7 @@ TEST_CASE("R4 B064 in a child of the exporter its objects are inert, and to the 
     });
     me.expect(destroyed.good(), "a child that destroys everything: " + destroyed.in_words());
 
-    me.expect(host::counters() == before, "A has what it had: " + Party::in_words(host::counters()));
+    me.expect(host::counters() == before, "A has what it had: " + host::in_words(host::counters()));
     me.expect(a.read(memory->bytes()) == pattern(4 * KiB, 2), "with its bytes");
     me.step("children ended");
     a.share_with("C", *key);
@@ -177,7 +177,7 @@ TEST_CASE("R4 B064 in a child of an importer its mappings are inert, and the imp
         demand_no_call_was_made();
       });
       me.expect(destroyed.good(), "a child that destroys its mappings: " + destroyed.in_words());
-      me.expect(host::counters() == before, "B has what it had: " + Party::in_words(host::counters()));
+      me.expect(host::counters() == before, "B has what it had: " + host::in_words(host::counters()));
       mapping.reset();
       me.must(same->check(), "the memory is there");
       const std::span<std::byte> seen = b.view(same->bytes());
