@@ -144,7 +144,7 @@ TEST_CASE("R13 R47 a notify is imported by whom its creator admitted, or by ever
     b.import_notify_fails(narrow, code::rt_drv_internal, Reason::not_admitted, "not admitted");
     b.import_notify_fails(memory, code::rt_drv_internal, Reason::unknown_key, "a key of memory");
     b.import_fails(open, code::rt_drv_internal, Reason::unknown_key);
-    for (const std::uint64_t flags : {0, 1, 2, 3}) (void)b.import_notify(open, flags);
+    for (const std::uint64_t flags : {0U, 1U, 2U, 3U}) (void)b.import_notify(open, flags);
     Key damaged = open;
     damaged.bytes[60] = damaged.bytes[60] == 'a' ? 'b' : 'a';
     b.import_notify_fails(damaged, code::rt_drv_internal, Reason::unknown_key, "a damaged key");

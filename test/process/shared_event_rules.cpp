@@ -153,7 +153,7 @@ TEST_CASE("R49 an event between processes takes no query, reset or measurement, 
     a.refused(api().aclrtIpcOpenEventHandle(handle.handle, nullptr), code::invalid_param, Reason::bad_argument, "null");
     a.open_fails(handle, Reason::own_key, "its own");
     a.open_fails(none, Reason::unknown_key, "nothing");
-    for (std::size_t at : {0, 10, 30, 58, 63}) {
+    for (const std::size_t at : {0U, 10U, 30U, 58U, 63U}) {
       Handle damaged = handle;
       damaged.handle.reserved[at] ^= 1;
       acl::aclrtEvent made = nullptr;
