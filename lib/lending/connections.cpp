@@ -67,7 +67,7 @@ std::size_t room_for_strangers() noexcept {
 bool end_oldest_stranger(LenderCore& core, const Connection* but = nullptr) noexcept {
   Connection* oldest = nullptr;
   for (auto& [id, connection] : core.connections) {
-    if (connection->introduced || !connection->socket || connection.get() == but) continue;
+    if (!connection->stranger || connection.get() == but) continue;
     if (oldest == nullptr || connection->since < oldest->since) oldest = connection.get();
   }
   if (oldest == nullptr) return false;
@@ -85,10 +85,14 @@ bool make_room(LenderCore& core, const Connection* but = nullptr) noexcept {
   return any;
 }
 
-Connection* add_connection(LenderCore& core, UniqueFd&& socket) noexcept {
+void no_stranger_any_more(LenderCore& core, Connection& connection) noexcept {
+  if (std::exchange(connection.stranger, false)) --core.strangers;
+}
+
+Connection* add_connection(LenderCore& core, UniqueFd&& socket, bool stranger = true) noexcept {
   ask_who_sends(socket.get());
   const Locked lock = lock_lending();
-  if (core.strangers >= few_strangers && core.strangers >= room_for_strangers()) end_oldest_stranger(core);
+  if (stranger && core.strangers >= few_strangers && core.strangers >= room_for_strangers()) end_oldest_stranger(core);
   auto connection = std::make_unique<Connection>();
   connection->id = core.next_connection++;
   connection->since = monotonic_now();
@@ -96,7 +100,8 @@ Connection* add_connection(LenderCore& core, UniqueFd&& socket) noexcept {
   connection->socket = std::move(socket);
   Connection* const added = connection.get();
   core.connections.emplace(added->id, std::move(connection));
-  ++core.strangers;
+  added->stranger = stranger;
+  if (stranger) ++core.strangers;
   set_timer(core);
   return added;
 }
@@ -125,9 +130,11 @@ void introduce(LenderCore& core, Connection& connection, const Message& hello) n
   Message welcome;
   welcome.type = MessageType::welcome;
   const Locked lock = lock_lending();
-  if (connection.borrower.process) (void)add_watch(core, connection.borrower.process.get(), connection.id | about_process);
+  if (connection.borrower.process && !add_watch(core, connection.borrower.process.get(), connection.id | about_process)) {
+    connection.borrower.process = {};  // its end would never be heard of: the connection's has to do
+  }
   connection.introduced = true;
-  --core.strangers;
+  no_stranger_any_more(core, connection);
   set_timer(core);
   connection.bare_pid = hello.pid;
   connection.can_import = hello.mechanisms;
@@ -207,7 +214,7 @@ void time_has_come(LenderCore& core) noexcept {
   const std::int64_t now = monotonic_now();
   std::int64_t next = introduction_time;
   for (auto& [id, connection] : core.connections) {
-    if (connection->introduced || !connection->socket) continue;
+    if (!connection->stranger) continue;
     const std::int64_t left = connection->since + introduction_time - now;
     if (left <= 0) {
       end_connection(core, *connection);
@@ -294,7 +301,8 @@ void tell_events(LenderCore& core) noexcept {
 
 bool watch_endpoint(LenderCore& core) noexcept {
   if (!add_watch(core, core.wake.get(), about_wake) || !add_watch(core, core.timer.get(), about_timer)) return false;
-  if (core.endpoint.connected()) return add_connection(core, core.endpoint.take_connection()) != nullptr;
+  // Whoever has the other end was given it, and may take its time.
+  if (core.endpoint.connected()) return add_connection(core, core.endpoint.take_connection(), false) != nullptr;
   core.accepting = add_watch(core, core.endpoint.fd(), about_endpoint);
   return core.accepting;
 }
@@ -308,7 +316,7 @@ void wake_dispatcher(LenderCore& core) noexcept {
 // have its imports still.
 void end_connection(LenderCore& core, Connection& connection) noexcept {
   if (connection.socket) {
-    if (!connection.introduced) --core.strangers;
+    no_stranger_any_more(core, connection);
     set_timer(core);
     connection.socket = {};
     connection.behind = false;

@@ -12,6 +12,7 @@ namespace {
 // Looks what the lender has said, unless another thread is at that.
 Locked listen(BorrowerCore& core) noexcept {
   Locked lock = lock_lending();
+  flush(core);
   if (!core.gone) core.turn.try_once(lock, [&] { hear_lender(core, Deadline::now()); });
   return lock;
 }

@@ -65,6 +65,7 @@ struct Connection {
   UniqueFd socket;                 // none: it has ended, and its leases wait for the end of its process
   Sender borrower;
   bool introduced = false;
+  bool stranger = false;           // came by the endpoint and has not introduced itself
   bool behind = false;             // it reads too slowly: it is told the rest when it can take it
   std::int64_t since = 0;          // monotonic nanoseconds
   std::int32_t bare_pid = 0;
@@ -91,7 +92,7 @@ struct LenderCore final : LendingCore {
   BoundEndpoint endpoint;
   UniqueFd epoll;
   UniqueFd wake;      // an eventfd: another thread has made work
-  UniqueFd timer;     // armed while a connection has not introduced itself
+  UniqueFd timer;     // armed while there are strangers
   UniqueFd reserve;   // given up to be able to refuse where there is no descriptor left
   bool closing = false;  // no Lender any more: the dispatcher is to close the endpoint
   bool closed = false;
@@ -103,7 +104,7 @@ struct LenderCore final : LendingCore {
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   bool any_ended = false;     // connections that may be forgotten
   bool any_parked = false;    // offers whose objects have ended before their leases
-  std::size_t strangers = 0;  // connections that have not introduced themselves
+  std::size_t strangers = 0;  // among the connections
   std::vector<OfferRecord*> offers;
   std::vector<Untold> untold;  // the dispatcher's
   Turn turn;

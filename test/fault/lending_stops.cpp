@@ -6,10 +6,14 @@
 #include "lending_parts.hpp"
 #include "support/soak.hpp"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 using namespace devshare;
@@ -315,4 +319,34 @@ TEST_CASE("a borrower that has given up holds nothing, though the lender came to
     b.leave();
   });
   story.run();
+}
+
+TEST_CASE("whoever has the other end of a pair may take its time: it was given it, and there is no other") {
+  int pair[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    ::close(pair[1]);
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, Endpoint::descriptor(pair[0])), "A has one end");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(lent_size))), "A offers");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      me.pause_until_ended("B");
+      me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+    }
+    me.must(a.runtime.finalize(), "the runtime is finalized");
+  });
+  story.actor("B", [&](Actor& me) {
+    ::close(pair[0]);
+    const Party b(me);
+    std::this_thread::sleep_for(5500ms);  // longer than a stranger has
+    Lease lease = me.must(borrow(b.device, Endpoint::descriptor(pair[1]), "m", 30s), "B borrows");
+    me.expect(b.read(lease.bytes()) == pattern(lent_size), "and reads");
+    me.must(std::move(lease).close(), "and returns it");
+    me.must(b.runtime.finalize(), "the runtime is finalized");
+  });
+  story.run();
+  ::close(pair[0]);
+  ::close(pair[1]);
 }
