@@ -106,9 +106,10 @@ acl::aclError refuse_answer(const Reply& reply, Asked what) {
   return refuse(reply.code, cause, explain(reply, what));
 }
 
-std::uint64_t checked_pages(const Reply& reply, const UniqueFd& file) noexcept {
+std::uint64_t checked_pages(const Reply& reply, const UniqueFd& file, std::uint64_t* inode) noexcept {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || !keeps_its_size(reply, file, status)) return 0;
+  if (inode != nullptr) *inode = status.st_ino;
   // Only a file that speaks of large pieces is asked whether it has nothing else.
   if (static_cast<std::uint64_t>(status.st_blksize) <= normal_page_bytes()) return normal_page_bytes();
   const std::uint64_t bytes = page_bytes_of(file.get());

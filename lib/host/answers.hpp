@@ -6,6 +6,8 @@
 #include "unique_fd.hpp"
 #include "wire.hpp"
 
+#include <cstdint>
+
 namespace devshare::host {
 
 // What a text speaks of.
@@ -16,7 +18,7 @@ acl::aclError refuse_answer(const Reply& reply, Asked what);
 
 // The machine's pages that received memory is in; 0 for what is not taken. A file that is as long as was said and stays
 // so makes a SIGBUS by another process's doing impossible; pages that do not fit where the memory is to lie would be
-// mapped over its neighbours.
-std::uint64_t checked_pages(const Reply& reply, const UniqueFd& file) noexcept;
+// mapped over its neighbours. `inode` gets the file's number where it is asked for.
+std::uint64_t checked_pages(const Reply& reply, const UniqueFd& file, std::uint64_t* inode = nullptr) noexcept;
 
 }  // namespace devshare::host

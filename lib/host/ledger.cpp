@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <ctime>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <unordered_map>
 
@@ -33,7 +34,7 @@ struct SharedBlock {
   std::int32_t device = -1;
   std::uint64_t bytes = 0;
   std::uint64_t holds = 1;
-  std::size_t claim = 0;  // its entry in the table, where there is one
+  std::optional<OwnClaim> claim{};  // its entry in the table, where there is one
 };
 
 struct State : ProcessState<State> {
@@ -47,6 +48,7 @@ struct State : ProcessState<State> {
   StateFile file;       // not open: the scope is this process
   std::size_t slot = no_slot;
   std::uint64_t generation = 0;  // of the slot while it is ours
+  FreeClaims free_claims;        // in the table of the file
   std::string note;
 
   void close_inherited() noexcept { file.close_descriptors(); }
@@ -64,6 +66,7 @@ std::uint64_t machine_number(const Profile& profile) noexcept {
       hash = (hash ^ (value >> (8 * byte) & 0xff)) * 0x100000001b3U;
     }
   };
+  mix(state_layout_number);
   mix(sizeof(StateSlot));
   mix(slot_count);
   mix(sizeof(SharedClaim));
@@ -97,9 +100,25 @@ void publish_claimed(const State& self, std::int32_t device) noexcept {
 void publish_committed(const State& self, std::int32_t device) noexcept {
   StateSlot* slot = own_slot(self);
   if (slot == nullptr) return;
-  slot->version.fetch_add(1);
+  slot->version.fetch_add(2);  // an odd one stays odd
   slot->committed[at(device)].store(self.committed[at(device)]);
 }
+
+// A change of several words that readers see whole: they wait while the version is odd.
+class WholeChange {
+ public:
+  explicit WholeChange(const State& self) noexcept : slot_(slot_is_ours(self) ? own_slot(self) : nullptr) {
+    if (slot_ != nullptr) slot_->version.fetch_or(1);
+  }
+  ~WholeChange() {
+    if (slot_ != nullptr) slot_->version.store((slot_->version.load() | 1) + 1);  // even, whoever has the slot by now
+  }
+  WholeChange(const WholeChange&) = delete;
+  WholeChange& operator=(const WholeChange&) = delete;
+
+ private:
+  StateSlot* slot_;
+};
 
 // A bit for each device to which this process holds the direction on.
 std::uint16_t reach_of(const State& self, std::int32_t from) noexcept {
@@ -112,23 +131,58 @@ void publish_grants(const State& self, std::int32_t from) noexcept {
   if (StateSlot* slot = own_slot(self)) slot->reaches[at(from)].store(reach_of(self, from));
 }
 
-void work_alone(State& self, std::string why) {
+void leave_file(State& self) {
   self.file = StateFile();
   self.slot = no_slot;
+  self.free_claims = {};
+}
+
+void work_alone(State& self, std::string why) {
+  leave_file(self);
   self.note = std::move(why);
 }
 
-std::uint64_t claim_owner_of(const State& self) noexcept { return claim_owner(self.slot, self.generation); }
+// --- what is shared: entries in the table ---
+
+void raise_shared(State& self, std::int32_t device, std::uint64_t bytes) noexcept {
+  self.file.header().shared[at(device)].fetch_add(bytes);
+}
+
+std::optional<OwnClaim> place_claim(State& self, const ClaimedBlock& what) {
+  return place_shared_claim(self.file, &self.free_claims, self.slot, self.generation, what);
+}
+
+void settle_claim(State& self, const OwnClaim& claim) noexcept {
+  const WholeChange change(self);
+  settle_shared_claim(self.file, claim);
+}
+
+void end_claim(State& self, const OwnClaim& claim) {
+  const WholeChange change(self);
+  drop_shared_claim(self.file, &self.free_claims, claim);
+}
 
 // With the file's lock held, in a new slot: what the old one said of shared blocks went with it.
 bool republish_shared(State& self) {
   if (self.shared.empty()) return true;
   for (auto& [block, held] : self.shared) {
-    const auto claim = add_shared_claim(self.file, claim_owner_of(self), held.device, block, held.bytes);
-    if (!claim) return false;
-    held.claim = *claim;
+    const ClaimedBlock what{block, held.bytes, held.device};
+    held.claim = place_claim(self, what);
+    if (!held.claim && store_more_shared_claims(self.file)) held.claim = place_claim(self, what);
+    if (!held.claim) return false;
+    raise_shared(self, held.device, held.bytes);
+    settle_claim(self, *held.claim);
   }
   add_up_shared_claims(self.file);
+  return true;
+}
+
+// With the file's lock held.
+bool has_file_to_itself(const State& self) noexcept {
+  const auto slots = self.file.used_slots();
+  for (std::size_t index = 0; index < slots.size(); ++index) {
+    if (index != self.slot && slots[index].pid.load() != 0 && self.file.slot_held_by_other(index)) return false;
+  }
   return true;
 }
 
@@ -152,6 +206,7 @@ void take_a_slot(State& self) {
       publish_grants(self, device);
     }
     if (index >= used) self.file.header().high_water.store(static_cast<std::uint32_t>(index + 1));
+    if (has_file_to_itself(self)) clear_shared_claims(self.file);
     if (!republish_shared(self)) work_alone(self, "the table of shared memory in the state file is full");
     return;
   }
@@ -176,8 +231,7 @@ Held lock_file(State& self) {
     }
     // Closed before anything is opened again: closing any descriptor of the file drops the locks of all, and a number
     // of ours that the program has closed could be given to the new directory, which looks like the old one.
-    self.slot = no_slot;
-    self.file = StateFile();
+    leave_file(self);
     std::string refused;
     StateDirectory directory = open_state_directory(machine.state_directory);
     if (!directory.descriptor) {
@@ -241,36 +295,60 @@ void sweep_the_dead(State& self) {
 
 // --- sums over all slots ---
 
-// What is held together with others, every block once; in the table never too little.
-std::uint64_t sum_shared(const State& self, std::int32_t device) noexcept {
-  if (self.file) return self.file.header().shared[at(device)].load();
+// What this process holds that others may hold too; all there is where there is no file.
+std::uint64_t sum_own_shared(const State& self, std::int32_t device) noexcept {
   std::uint64_t sum = 0;
   for (const auto& [block, held] : self.shared) sum += held.device == device ? held.bytes : 0;
   return sum;
 }
 
 std::uint64_t sum_claimed(const State& self, std::int32_t device) noexcept {
-  if (!self.file) return self.claimed[at(device)] + sum_shared(self, device);
+  if (!self.file) return self.claimed[at(device)] + sum_own_shared(self, device);
   std::uint64_t sum = 0;
   for (const StateSlot& slot : self.file.used_slots()) sum += slot.claimed[at(device)].load();
-  return sum + sum_shared(self, device);  // after the slots: a claim that becomes shared is then seen twice, or once
+  // After the slots: a claim that becomes shared is then seen twice, or once.
+  return sum + self.file.header().shared[at(device)].load();
 }
 
-// One moment of all slots; or, when they change faster than they can be read, the last sum. What is shared is in it as
-// the table was last added up: exact for whoever has just done that and holds the lock.
-std::uint64_t sum_committed(const State& self, std::int32_t device) noexcept {
-  if (!self.file) return self.committed[at(device)] + sum_shared(self, device);
-  std::uint64_t sum = 0;
-  for (int attempt = 0; attempt < 10'000; ++attempt) {
-    std::uint64_t before = 0;
-    std::uint64_t after = 0;
-    sum = 0;
-    for (const StateSlot& slot : self.file.used_slots()) before += slot.version.load();
-    for (const StateSlot& slot : self.file.used_slots()) sum += slot.committed[at(device)].load();
-    for (const StateSlot& slot : self.file.used_slots()) after += slot.version.load();
-    if (before == after) break;  // versions only grow, so equal sums mean equal versions
+// For somebody who is in the middle of something and may have lost his processor.
+void wait_a_little(int attempt) noexcept {
+  if (attempt < 100) {
+    ::sched_yield();
+  } else {
+    const timespec nap{0, 50'000};
+    ::nanosleep(&nap, nullptr);
   }
-  return sum + sum_shared(self, device);
+}
+
+// Of all slots; none while one of them is in the middle of a change.
+std::optional<std::uint64_t> sum_versions(const State& self) noexcept {
+  std::uint64_t sum = 0;
+  bool changing = false;
+  for (const StateSlot& slot : self.file.used_slots()) {
+    const std::uint64_t version = slot.version.load();
+    changing = changing || version % 2 != 0;
+    sum += version;
+  }
+  return changing ? std::nullopt : std::optional(sum);
+}
+
+// One moment of all slots and of the table; or, when they change faster than they can be read or somebody was stopped
+// in the middle of a change, the last sum. Who was killed in the middle of one is swept away, where the lock is held.
+enum class Sweeping : bool { no, with_lock };
+std::uint64_t sum_committed(State& self, std::int32_t device, Sweeping sweeping) {
+  if (!self.file) return self.committed[at(device)] + sum_own_shared(self, device);
+  std::uint64_t sum = 0;
+  int waited = 0;
+  for (int attempt = 0; attempt < 10'000 && waited < 400; ++attempt) {
+    const auto before = sum_versions(self);
+    sum = settled_shared_bytes(self.file)[at(device)];
+    for (const StateSlot& slot : self.file.used_slots()) sum += slot.committed[at(device)].load();
+    if (before && before == sum_versions(self)) break;  // versions only grow, so equal sums mean equal versions
+    if (before) continue;
+    wait_a_little(waited++);
+    if (sweeping == Sweeping::with_lock && waited % 16 == 0) sweep_the_dead(self);
+  }
+  return sum;
 }
 
 acl::aclError refuse_full(std::int32_t device, std::uint64_t bytes, std::uint64_t in_use) {
@@ -302,7 +380,7 @@ void drop_claim(State& self, std::int32_t device, std::uint64_t bytes) noexcept 
 template <class Add, class Drop>
 acl::aclError decide(State& self, std::int32_t device, std::uint64_t bytes, Add add, Drop drop) {
   const std::uint64_t capacity = profile().capacity;
-  if (bytes > capacity) return refuse_full(device, bytes, sum_committed(self, device));
+  if (bytes > capacity) return refuse_full(device, bytes, sum_committed(self, device, Sweeping::with_lock));
   sweep_the_dead(self);
   // Claims of others that are about to be taken back must not refuse this one: only committed bytes decide at once, for
   // claims we wait a little.
@@ -310,15 +388,11 @@ acl::aclError decide(State& self, std::int32_t device, std::uint64_t bytes, Add 
     add();
     if (sum_claimed(self, device) <= capacity) return acl::code::success;
     drop();
-    if (sum_committed(self, device) > capacity - bytes) break;
-    if (attempt < 100) {
-      ::sched_yield();
-    } else {
-      const timespec nap{0, 50'000};
-      ::nanosleep(&nap, nullptr);
-    }
+    if (sum_committed(self, device, Sweeping::with_lock) > capacity - bytes) break;
+    wait_a_little(attempt);
+    if (self.file) add_up_shared_claims(self.file);  // what became shared or was let go meanwhile
   }
-  return refuse_full(device, bytes, sum_committed(self, device));
+  return refuse_full(device, bytes, sum_committed(self, device, Sweeping::with_lock));
 }
 
 acl::aclError decide_under_lock(State& self, std::int32_t device, std::uint64_t bytes) {
@@ -336,34 +410,39 @@ acl::aclError refuse_table_full() {
                             shared_claim_count));
 }
 
-// With the file's lock held, or alone: puts a block that the sum has in it into the table.
-acl::aclError enter_shared(State& self, std::int32_t device, std::uint64_t block, std::uint64_t bytes) {
-  SharedBlock held{.device = device, .bytes = bytes};
+// With the file's lock held: an entry where there was none without it, since what the dead left is free then and the
+// table may grow.
+acl::aclError place_claim_anyhow(State& self, const ClaimedBlock& what, std::optional<OwnClaim>* out) {
+  *out = place_claim(self, what);
+  if (!*out && store_more_shared_claims(self.file)) *out = place_claim(self, what);
+  return *out ? acl::code::success : refuse_table_full();
+}
+
+// The rest of joining a block: when it did not fit on first sight, or there was no entry, or there is no file.
+acl::aclError hold_with_lock(State& self, const ClaimedBlock& what) {
+  const FileLock lock(self);
+  if (lock.timed_out()) return refuse_locked();
+  std::optional<OwnClaim> claim;
   if (self.file) {
-    const auto claim = add_shared_claim(self.file, claim_owner_of(self), device, block, bytes);
-    if (!claim) return refuse_table_full();
-    held.claim = *claim;
+    sweep_the_dead(self);
+    const auto raise = [&] { raise_shared(self, what.device, what.bytes); };
+    // Nobody else lowers the sum meanwhile, and nobody has looked at the entries since the sweep.
+    const auto lower = [&] { self.file.header().shared[at(what.device)].fetch_sub(what.bytes); };
+    if (settled_by_another(self.file, what.block, std::nullopt)) {
+      raise();
+    } else if (const acl::aclError refused = decide(self, what.device, what.bytes, raise, lower)) {
+      return refused;
+    }
+    if (const acl::aclError refused = place_claim_anyhow(self, what, &claim)) {
+      lower();
+      return refused;
+    }
+    settle_claim(self, *claim);
+  } else if (const std::uint64_t in_use = sum_claimed(self, what.device); in_use + what.bytes > profile().capacity) {
+    return refuse_full(what.device, what.bytes, in_use);
   }
-  self.shared.emplace(block, held);
+  self.shared.emplace(what.block, SharedBlock{.device = what.device, .bytes = what.bytes, .claim = claim});
   return acl::code::success;
-}
-
-void raise_shared(State& self, std::int32_t device, std::uint64_t bytes) noexcept {
-  if (self.file) self.file.header().shared[at(device)].fetch_add(bytes);
-}
-
-void lower_shared(State& self, std::int32_t device, std::uint64_t bytes) noexcept {
-  if (self.file) self.file.header().shared[at(device)].fetch_sub(bytes);
-}
-
-// With the file's lock held, or alone.
-acl::aclError find_shared_room(State& self, std::int32_t device, std::uint64_t bytes) {
-  if (self.file) {
-    return decide(
-        self, device, bytes, [&] { raise_shared(self, device, bytes); }, [&] { lower_shared(self, device, bytes); });
-  }
-  const std::uint64_t in_use = sum_claimed(self, device);
-  return in_use + bytes > profile().capacity ? refuse_full(device, bytes, in_use) : acl::code::success;
 }
 
 bool published_by_another(const State& self, std::int32_t from, std::int32_t to) noexcept {
@@ -392,7 +471,7 @@ acl::aclError ledger_claim(std::int32_t device, std::uint64_t bytes) {
   const std::lock_guard guard(self.mutex);
   join(self);
   const std::uint64_t capacity = profile().capacity;
-  if (bytes > capacity) return refuse_full(device, bytes, sum_committed(self, device));
+  if (bytes > capacity) return refuse_full(device, bytes, sum_committed(self, device, Sweeping::no));
   add_claim(self, device, bytes);
   if (sum_claimed(self, device) <= capacity) [[likely]]
     return acl::code::success;
@@ -429,17 +508,27 @@ acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64
   const std::lock_guard guard(self.mutex);
   join(self);
   if (self.shared.contains(block)) return acl::code::success;
-  const FileLock lock(self);
-  if (lock.timed_out()) return refuse_locked();
-  if (self.file) tidy_shared_claims(self.file);
-  // For a moment it counts twice, for those who add up without the lock: better than not at all.
-  raise_shared(self, device, bytes);
-  if (const acl::aclError refused = enter_shared(self, device, block, bytes)) {
-    lower_shared(self, device, bytes);
-    return refused;
+  const ClaimedBlock what{block, bytes, device};
+  std::optional<OwnClaim> claim;
+  if (self.file) claim = place_claim(self, what);
+  if (self.file && !claim) {
+    const FileLock lock(self);
+    if (lock.timed_out()) return refuse_locked();
+    if (self.file) {
+      sweep_the_dead(self);
+      if (const acl::aclError refused = place_claim_anyhow(self, what, &claim)) return refused;
+    }
   }
-  self.committed[at(device)] -= std::min(bytes, self.committed[at(device)]);
-  publish_committed(self, device);
+  // Until the claim is dropped it counts twice, for those who look for room: better than not at all. Those who ask what
+  // is in use see one change.
+  if (claim) raise_shared(self, device, bytes);
+  {
+    const WholeChange change(self);
+    if (claim) settle_shared_claim(self.file, *claim);
+    self.committed[at(device)] -= std::min(bytes, self.committed[at(device)]);
+    publish_committed(self, device);
+  }
+  self.shared.emplace(block, SharedBlock{.device = device, .bytes = bytes, .claim = claim});
   drop_claim(self, device, bytes);
   return acl::code::success;
 }
@@ -452,17 +541,18 @@ acl::aclError ledger_hold(std::int32_t device, std::uint64_t block, std::uint64_
     ++held->second.holds;
     return acl::code::success;
   }
-  const FileLock lock(self);
-  if (lock.timed_out()) return refuse_locked();
-  if (self.file) tidy_shared_claims(self.file);
-  const bool counted = self.file && claimed_by_anybody(self.file, block);
-  if (!counted) {
-    // Everybody who held it is gone: it is no different from new memory.
-    if (const acl::aclError refused = find_shared_room(self, device, bytes)) return refused;
+  const ClaimedBlock what{block, bytes, device};
+  const auto claim = self.file ? place_claim(self, what) : std::nullopt;
+  if (!claim) return hold_with_lock(self, what);
+  raise_shared(self, device, bytes);
+  // Held by somebody it counts already. Else everybody who held it is gone, and it is no different from new memory.
+  if (!settled_by_another(self.file, block, claim) && sum_claimed(self, device) > profile().capacity) {
+    end_claim(self, *claim);
+    return hold_with_lock(self, what);
   }
-  const acl::aclError refused = enter_shared(self, device, block, bytes);
-  if (refused && !counted) lower_shared(self, device, bytes);
-  return refused;
+  settle_claim(self, *claim);
+  self.shared.emplace(block, SharedBlock{.device = device, .bytes = bytes, .claim = claim});
+  return acl::code::success;
 }
 
 bool ledger_let_go(std::uint64_t block) {
@@ -471,7 +561,7 @@ bool ledger_let_go(std::uint64_t block) {
   const auto held = self.shared.find(block);
   if (held == self.shared.end()) return false;
   if (--held->second.holds > 0) return true;
-  if (self.file && self.slot != no_slot) drop_shared_claim(self.file, held->second.claim, claim_owner_of(self));
+  if (self.file && held->second.claim) end_claim(self, *held->second.claim);
   self.shared.erase(held);
   return true;
 }
@@ -483,8 +573,9 @@ std::uint64_t ledger_bytes_in_use(std::int32_t device) {
   const std::lock_guard guard(self.mutex);
   join(self);
   const FileLock lock(self);
-  if (!lock.timed_out()) sweep_the_dead(self);  // else the dead are still in it: an upper bound
-  return sum_committed(self, device);
+  if (lock.timed_out()) return sum_committed(self, device, Sweeping::no);  // with the dead in it: an upper bound
+  sweep_the_dead(self);
+  return sum_committed(self, device, Sweeping::with_lock);
 }
 
 acl::aclError ledger_grant(std::int32_t from, std::int32_t to) {
@@ -587,8 +678,7 @@ void ledger_shut_down() {
     for (const StateSlot& slot : self->file.used_slots()) last = last && slot.pid.load() == 0;
     if (last) self->file.remove();
   }
-  self->file = StateFile();  // and with it its locks
-  self->slot = no_slot;
+  leave_file(*self);  // and with it its locks
   self->joined = false;
   self->claimed = {};
   self->committed = {};

@@ -69,11 +69,6 @@ Physical forget_if_unused(State& all, std::uint64_t id, Counts& counts) {
   return last;
 }
 
-std::uint64_t inode_of(int descriptor) {
-  struct stat file {};
-  return ::fstat(descriptor, &file) == 0 ? file.st_ino : 0;
-}
-
 }  // namespace
 
 PhysicalMemory::PhysicalMemory() : id(next_id.fetch_add(1, std::memory_order_relaxed)) {
@@ -84,10 +79,20 @@ PhysicalMemory::~PhysicalMemory() {
   State& all = state.get();
   if (origin == HandleOrigin::allocated) token_of_memory_ends(id);  // first: until then importers are served
   if (charged) {
-    if (!ledger_let_go(file)) ledger_release(device, size);
+    const std::uint64_t shared = known_file.load(std::memory_order_relaxed);
+    if (shared == 0 || !ledger_let_go(shared)) ledger_release(device, size);
     all.charged_bytes.fetch_sub(size, std::memory_order_relaxed);
   }
   all.memories.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::uint64_t PhysicalMemory::file() const noexcept {
+  std::uint64_t known = known_file.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) == 0) known = status.st_ino;
+  known_file.store(known, std::memory_order_relaxed);
+  return known;
 }
 
 namespace {
@@ -113,7 +118,6 @@ acl::aclError make_physical_in(Pages pages, const PhysicalRequest& request, Phys
     return refused;
   }
   const auto made = std::make_shared<PhysicalMemory>();
-  made->file = inode_of(backing.descriptor.get());
   made->descriptor = std::move(backing.descriptor);
   made->sealed = backing.sealed;
   made->page_bytes = backing.page_bytes;
@@ -144,10 +148,9 @@ acl::aclError make_physical(const PhysicalRequest& request, Physical* out) {
 }
 
 acl::aclError adopt_physical(PhysicalImport&& import, Physical* out) {
-  const std::uint64_t file = inode_of(import.descriptor.get());
   const bool charged = import.device >= 0 && !import.elsewhere;
   if (charged) {
-    if (const acl::aclError refused = ledger_hold(import.device, file, import.size)) return refused;
+    if (const acl::aclError refused = ledger_hold(import.device, import.file, import.size)) return refused;
   }
   const auto made = std::make_shared<PhysicalMemory>();
   made->descriptor = std::move(import.descriptor);
@@ -163,7 +166,7 @@ acl::aclError adopt_physical(PhysicalImport&& import, Physical* out) {
   made->origin = import.origin;
   made->p2p = import.p2p;
   made->read_only = import.read_only;
-  made->file = file;
+  made->known_file.store(import.file, std::memory_order_relaxed);
   made->charged = charged;
   if (charged) state.get().charged_bytes.fetch_add(import.size, std::memory_order_relaxed);
   *out = made;

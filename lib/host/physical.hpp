@@ -12,6 +12,7 @@
 #include <devshare/acl/types.hpp>
 #include <devshare/acl/vmm_types.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -36,9 +37,12 @@ struct PhysicalMemory {
   bool p2p = false;        // allocated for access from other devices
   bool read_only = false;  // imported for reading: the descriptor cannot write
   std::uint64_t id = 0;    // unique in this process, never reused
-  std::uint64_t file = 0;  // inode of the memfd: the same in every process that holds the memory
 
   bool charged = false;  // its bytes are claimed on the device by this process
+
+  // Inode of the memfd: the same in every process that holds the memory. Asked for once it matters to another process.
+  std::uint64_t file() const noexcept;
+  mutable std::atomic<std::uint64_t> known_file{0};
 
   PhysicalMemory();  // with an id of its own
   PhysicalMemory(const PhysicalMemory&) = delete;
@@ -84,6 +88,7 @@ acl::aclError make_physical(const PhysicalRequest& request, Physical* out);
 // Memory of another process: its descriptor has been checked. Held on its device together with the others that hold it.
 struct PhysicalImport {
   UniqueFd descriptor;
+  std::uint64_t file = 0;  // its inode
   bool sealed = true;
   std::uint64_t page_bytes = normal_page_bytes();
   bool populate = false;

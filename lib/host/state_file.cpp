@@ -142,7 +142,12 @@ std::string StateFile::initialise(std::uint64_t machine) {
   if (!header().machine.compare_exchange_strong(found, machine) && found != machine) {
     return "it is no state file of this machine";
   }
-  const bool sound = header().high_water.load() <= slot_count && header().claims_end.load() <= shared_claim_count;
+  if (header().claims_stored.load() == 0) {
+    if (!reserve_claims(claims_stored_at_once)) return in_words(errno);
+    header().claims_stored.store(claims_stored_at_once);
+  }
+  const bool sound = header().high_water.load() <= slot_count && header().claims_stored.load() <= shared_claim_count &&
+                     header().claims_end.load() <= header().claims_stored.load();
   return sound ? "" : "it is damaged";
 }
 

@@ -111,12 +111,14 @@ acl::aclError import_memory(const Wanted& wanted, Physical* out) {
                   "this process exported the token itself: what it has is the handle that it exported (R28)");
   }
   const bool device_exists = reply.server != profile().server || reply.device < profile().device_count;
-  const std::uint64_t page_bytes = checked_pages(reply, fetched.descriptor);
+  std::uint64_t file = 0;
+  const std::uint64_t page_bytes = checked_pages(reply, fetched.descriptor, &file);
   if (page_bytes == 0 || !device_exists) {
     return refuse_answer(refused_token(Reason::protocol), Asked::token);
   }
   if (const acl::aclError refused = open_peer_access(reply, wanted.device)) return refused;
   PhysicalImport import = describe(reply, wanted);
+  import.file = file;
   import.page_bytes = page_bytes;
   import.populate = page_wish().populate;
   import.read_only = keep_for_reading(&fetched.descriptor);

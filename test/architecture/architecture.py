@@ -63,7 +63,6 @@ NOT_A_PAGE_SIZE = {
     "lib/host/profile.hpp": "the page size of the device that is played",
     "lib/host/random.cpp": "the length of a buffer",
     "lib/host/shared_moment.hpp": "the length of a file",
-    "lib/host/shared_claims.cpp": "how much of the state file is reserved at a time",
     "lib/host/state_layout.hpp": "an offset in the state file",
     "lib/host/switches.cpp": "the smallest page size that may be set",
 }

@@ -68,7 +68,7 @@ void count_calls_of_a_share(std::vector<Row>* rows) {
       rows->push_back(not_measured(measure, why_not));
       continue;
     }
-    const test::CallsOfShares counted = test::calls_of_shares(touch);
+    const test::CallsOfShares counted = test::calls_of_shares(by_devshare, touch);
     if (!counted.calls.problem.empty()) give_up(counted.calls.problem);
     const double each = static_cast<double>(counted.calls.total()) / counted.shares;
     rows->push_back({measure, fmt::format("{}", each), fmt::format("≤ {}", most),

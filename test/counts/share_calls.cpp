@@ -74,9 +74,9 @@ void share_once(bench::Way& way, int line) {
 
 }  // namespace
 
-CallsOfShares calls_of_shares(bench::Touch touch) {
-  return {shares, count_calls([touch] {
-    const auto way = bench::by_devshare(touch);
+CallsOfShares calls_of_shares(MakeWay by, bench::Touch touch) {
+  return {shares, count_calls([by, touch] {
+    const auto way = by(touch);
     const auto exporter = [&way](int line) {
       for (int i = 0; i < warm_up; ++i) share_once(*way, line);
       begin_counting();

@@ -8,6 +8,7 @@
 #include <devshare/devshare.hpp>
 
 #include <functional>
+#include <memory>
 
 namespace devshare::test {
 
@@ -17,7 +18,9 @@ struct CallsOfShares {
 };
 
 // Allocate, export, admit, import, first and last byte on each side, close, free; the connection is there already.
-CallsOfShares calls_of_shares(bench::Touch touch);
+// `by` is one of bench/way.hpp.
+using MakeWay = std::unique_ptr<bench::Way> (*)(bench::Touch);
+CallsOfShares calls_of_shares(MakeWay by, bench::Touch touch);
 
 // The importer opens the first of two keys of one process; `part` runs while that is open, and marks what is counted.
 using BesideAnImport =

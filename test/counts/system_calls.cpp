@@ -20,15 +20,15 @@ namespace {
 
 constexpr long most_calls_of_a_share = 21;
 
-void check_share(bench::Touch touch) {
+void check_share(test::MakeWay by, bench::Touch touch, long most_calls = most_calls_of_a_share) {
   if (const std::string why = test::why_no_counting(); !why.empty()) DEVSHARE_SKIP(why);
-  const auto [shares, counted] = test::calls_of_shares(touch);
+  const auto [shares, counted] = test::calls_of_shares(by, touch);
   INFO(counted.problem << "\nin " << shares << " shares:\n" << counted.in_words());
   REQUIRE(counted.problem.empty());
   CHECK(counted.named("memfd_create") == shares);  // what was counted are shares
   CHECK(counted.named("sendmsg") == 2 * shares);
   CHECK(counted.named("recvmsg") == 2 * shares);
-  CHECK(counted.total() <= most_calls_of_a_share * shares);
+  CHECK(counted.total() <= most_calls * shares);
   CHECK(counted.named("socket") == 0);
   CHECK(counted.named("connect") == 0);
   CHECK(counted.named("accept4") == 0);
@@ -37,11 +37,19 @@ void check_share(bench::Touch touch) {
 }  // namespace
 
 TEST_CASE("a whole share by copies makes at most 21 system calls, admission included") {
-  check_share(bench::Touch::copies);
+  check_share(bench::by_devshare, bench::Touch::copies);
 }
 
 TEST_CASE("a whole share through views makes at most 21 system calls, admission included") {
-  check_share(bench::Touch::views);
+  check_share(bench::by_devshare, bench::Touch::views);
+}
+
+TEST_CASE("a whole share by handle and copies makes 18 system calls, one more than by hand") {
+  check_share(bench::by_devshare_handles, bench::Touch::copies, 18);
+}
+
+TEST_CASE("a whole share by handle through views makes 22 system calls: a range for the view comes and goes beside it") {
+  check_share(bench::by_devshare_handles, bench::Touch::views, 22);
 }
 
 TEST_CASE("a second key from the same process opens no connection") {

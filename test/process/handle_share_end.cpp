@@ -6,6 +6,8 @@
 #include "support/child.hpp"
 #include "support/sanitizers.hpp"
 
+#include "host/state_layout.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -281,10 +283,12 @@ TEST_CASE("B003 an exporter that waits for the state file serves all the while, 
     me.send("B", a.share(a.make()));
     me.step("shared");
     me.pause_until("L", "locked");
+    // What the state file has room for needs no lock.
+    for (std::size_t i = 1; i < host::claims_stored_at_once; ++i) a.share(a.make());
     me.step("exporting");
     Token token;
     a.refused(export_to(handle, listed, TokenKind::v1, &token), code::rt_memory_allocation, Reason::timed_out,
-              "an export that must change the state file");
+              "an export for which the state file must grow");
     me.step("refused");
     me.pause_until_ended("L");
     a.share(handle);
