@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -101,16 +102,23 @@ void refresh() noexcept {
 
 void identity_after_fork_in_child() noexcept { cache.known = false; }
 
-ExporterIdentity own_identity() noexcept {
-  const std::lock_guard lock(mutex_of(Lock::identity));
-  refresh();
-  return cache.identity;
+Result<ExporterIdentity> own_identity(Operation operation) noexcept {
+  {
+    const std::lock_guard lock(mutex_of(Lock::identity));
+    refresh();
+    if (cache.known) return cache.identity;
+  }
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return Error(Errc::fd_limit, operation,
+               {.system_errno = EMFILE, .needed = limit.rlim_cur, .available = limit.rlim_cur});
 }
 
 Alive process_alive(const ExporterIdentity& identity) noexcept {
-  const ExporterIdentity self = own_identity();
-  if (identity.boot_id != self.boot_id) return Alive::no;
-  if (identity.pid_namespace != self.pid_namespace) return Alive::unknown;
+  const auto self = own_identity(Operation::use_import);
+  if (!self) return Alive::unknown;
+  if (identity.boot_id != self->boot_id) return Alive::no;
+  if (identity.pid_namespace != self->pid_namespace) return Alive::unknown;
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", identity.pid);
   char text[1024];

@@ -2,12 +2,14 @@
 // Who a process is, in a form that is never reused.
 #pragma once
 
+#include <devshare/result.hpp>
 #include <devshare/ticket.hpp>
 
 namespace devshare::detail {
 
-// This process. Read once and again after fork.
-ExporterIdentity own_identity() noexcept;
+// This process. Read once and again after fork. Error: fd_limit, when no descriptor was left to read all of it: by half
+// of its name others would take it for another process.
+Result<ExporterIdentity> own_identity(Operation operation) noexcept;
 
 enum class Alive : std::uint8_t { yes, no, unknown };
 

@@ -160,7 +160,7 @@ Result<Session> open_locked() noexcept {
   state.initialised_here = code == 0;
   state.pid = ::getpid();
   state.open_session = state.session_now();
-  (void)own_identity();  // read while there are descriptors: tickets name us by it
+  (void)own_identity(Operation::open_runtime);  // read while there are descriptors: tickets name us by it
   return Session{&state, state.open_session};
 }
 

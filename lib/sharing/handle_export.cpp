@@ -71,6 +71,7 @@ Result<HandleExport> export_of(HandleRecord& handle, Mechanism kind, bool unrest
 
 Result<ExportValue> open_export(HandleRecord& handle, Mechanism kind, bool unrestricted) noexcept {
   const RuntimeRecord& runtime = *handle.session.record;
+  DEVSHARE_TRY(self, own_identity(operation));  // first: an export cannot be undone
   DEVSHARE_TRY(exported, export_of(handle, kind, unrestricted));
   auto* const record = new ExportRecord;
   record->device = handle.device;
@@ -84,7 +85,7 @@ Result<ExportValue> open_export(HandleRecord& handle, Mechanism kind, bool unres
                     .slice_offset = 0,
                     .slice_size = handle.size,
                     .nonce = exported.nonce,
-                    .exporter = own_identity(),
+                    .exporter = self,
                     .payload = exported.token};
   return ExportValue{record};
 }

@@ -24,7 +24,7 @@ Result<void> check_ticket(const TicketFields& fields, const Device& device, cons
                           Operation operation) noexcept {
   const RuntimeRecord& runtime = *device.session().record;
   const auto no = [&](Errc kind) { return refuse(kind, fields, device.number(), operation); };
-  const ExporterIdentity self = own_identity();
+  DEVSHARE_TRY(self, own_identity(operation));
   if (fields.exporter == self) return no(Errc::self_import);
   const bool reaches_other_servers = fields.mechanism == Mechanism::fabric;
   if (!reaches_other_servers && fields.exporter.boot_id != self.boot_id) return no(Errc::different_host);

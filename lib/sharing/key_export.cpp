@@ -25,6 +25,7 @@ Result<ExportValue> open_key_export(const Device& device, void* address, std::si
   if (!unrestricted && runtime.table.aclrtIpcMemSetImportPid == nullptr) {
     return lacking(operation, acl::Entry::aclrtIpcMemSetImportPid);
   }
+  DEVSHARE_TRY(self, own_identity(operation));
   auto* const record = new ExportRecord;
   record->device = device.number();
   record->identity = address;
@@ -37,7 +38,7 @@ Result<ExportValue> open_key_export(const Device& device, void* address, std::si
   fields.block_size = size;
   fields.slice_size = size;
   fields.nonce = new_nonce();
-  fields.exporter = own_identity();
+  fields.exporter = self;
 
   const std::uint64_t flags = unrestricted ? acl::ipc_export::disable_pid_validation : acl::ipc_export::listed;
   const CurrentDevice current(runtime, device.number());
