@@ -116,7 +116,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   // reading opens as an ImportedConstMapping only: a promise of the importer's devshare, since ACL has no such import.
   // Errors: out_of_range (the slice leaves the block), invalid_argument (no pid), stale_token, closed, forked,
   // runtime_gone, refused. ACL: aclrtIpcMemSetImportPid, once for every 31 pids (R16); for a handle
-  // aclrtMemSetPidToShareableHandle or its V2.
+  // aclrtMemSetPidToShareableHandle or its V2. If one of several such calls is refused, the pids of those before it are
+  // admitted, and nothing undoes that: Detail::available says how many of the `needed` they are, the first ones of the
+  // span, and Detail::pid is the next. Admitting the rest, or all of them again, is right then.
   DEVSHARE_READS Result<Ticket<M>> admit(BarePid pid, Slice slice = {}, AccessMode access = AccessMode::read_write) &
     requires std::same_as<Admission, Listed>
   {

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace devshare::host {
 
@@ -67,20 +69,24 @@ acl::aclError check_server_pids(std::span<const acl::aclrtServerPid> servers) {
 acl::aclError admit_pids(ExportSession& session, Whitelist& list, std::span<const std::int32_t> pids) {
   const std::size_t most = profile().product == Product::p950 ? 65'535 : 32'768;
   const std::int32_t own = bare_pid();
-  std::size_t admitted = 0;
+  std::vector<std::int32_t> numbers;
+  std::size_t fresh = 0;
   for (const std::int32_t number : pids) {
     if (number == 0 || number == own) continue;  // nobody, and the exporter itself
-    if (list.size() >= most && !list.contains(number)) {
-      return refuse(code::rt_drv_internal, Cause{.reason = Reason::key_limit, .available = most},
-                    fmt::format("the key lists {} pids, and that is all it can list", most));
-    }
-    if (!list.admit(number, session.directory())) return refuse_export_descriptors(EMFILE);
-    ++admitted;
+    const bool named_before = std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+    if (!named_before && !list.contains(number)) ++fresh;
+    numbers.push_back(number);
   }
-  if (admitted == 0) {
+  if (numbers.empty()) {
     return refuse(code::rt_drv_internal, Reason::bad_argument,
                   "no pid is left once 0 and the exporter's own are taken out");
   }
+  if (list.size() + fresh > most) {
+    return refuse(code::rt_drv_internal, Cause{.reason = Reason::key_limit, .available = most},
+                  fmt::format("the key lists {} pids, and with {} more they are more than it can list: {}", list.size(),
+                              fresh, most));
+  }
+  if (!list.admit(numbers, session.directory())) return refuse_export_descriptors(EMFILE);
   return code::success;
 }
 

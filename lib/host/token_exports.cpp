@@ -20,6 +20,7 @@
 #include <mutex>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace devshare::host {
 namespace {
@@ -60,7 +61,7 @@ acl::aclError export_handle(acl::aclrtDrvMemHandle handle, std::uint64_t flags, 
   // while, and those who are served must not wait for that.
   if (!memory->in_host_memory()) {
     lock.unlock();
-    if (const acl::aclError refused = ledger_share(memory->device, memory->file, memory->size)) return refused;
+    if (const acl::aclError refused = ledger_share(memory->device, memory->file(), memory->size)) return refused;
     lock.lock();
     if (const acl::aclError refused = check_token_free(all.session->tokens(), *memory)) return refused;
   }
@@ -87,9 +88,10 @@ acl::aclError admit_to_own(ExportSession& session, TokenExport* token, TokenKind
     return refuse(code::rt_no_permission, Reason::validation_disabled,
                   "the handle was exported without pid validation and admits everybody: no pids may be set (R41)");
   }
-  for (const std::int32_t number : pids) {
-    if (number == 0) continue;  // nobody
-    if (!token->whitelist.admit(number, session.directory())) return refuse_export_descriptors(EMFILE);
+  std::vector<std::int32_t> somebody(pids.begin(), pids.end());
+  std::erase(somebody, 0);  // nobody
+  if (!token->whitelist.admit(somebody, session.directory())) {
+    return refuse_export_descriptors(EMFILE);
   }
   return code::success;
 }

@@ -27,6 +27,17 @@ bool Whitelist::admit(std::int32_t number, ProcessDirectory& directory) {
   return true;
 }
 
+bool Whitelist::admit(std::span<const std::int32_t> numbers, ProcessDirectory& directory) {
+  if (numbers.size() == 1) return admit(numbers.front(), directory);
+  if (numbers.empty()) return true;
+  Whitelist longer = *this;
+  for (const std::int32_t number : numbers) {
+    if (!longer.admit(number, directory)) return false;
+  }
+  listed_.swap(longer.listed_);
+  return true;
+}
+
 Whitelist::Verdict Whitelist::judge(const Peer& peer, std::int32_t claimed) const noexcept {
   if (peer.identity && pidfd_inodes_differ() && listed_.contains(inode_number(peer.identity))) {
     return Verdict::admitted;

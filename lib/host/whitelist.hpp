@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 
 namespace devshare::host {
@@ -23,6 +24,8 @@ class Whitelist {
   // is listed for nobody. Listing a number again is how it comes to stand for a newer process.
   // False when no descriptor was left for looking it up: then nothing changed.
   [[nodiscard]] bool admit(std::int32_t number, ProcessDirectory& directory);
+  // The same of several: all of them, or none.
+  [[nodiscard]] bool admit(std::span<const std::int32_t> numbers, ProcessDirectory& directory);
 
   // `claimed` is the number that the peer says it goes by. It lets nobody in; it only tells why not.
   Verdict judge(const Peer& peer, std::int32_t claimed) const noexcept;

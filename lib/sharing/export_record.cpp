@@ -43,6 +43,15 @@ Result<void> admit_some(const Session& session, const ExportRecord& record, std:
                                                       : admit_to_handle(session, record, numbers);
 }
 
+// Nobody can be taken off a list again: the error says who is on it.
+Error stopped_half_way(const Error& refused, std::size_t admitted, std::span<const BarePid> pids) noexcept {
+  Detail detail = refused.detail();
+  detail.pid = pids[admitted].to_message();
+  detail.needed = pids.size();
+  detail.available = admitted;
+  return Error(Operation::admit, refused.entry(), refused.acl_code(), refused.reason(), detail);
+}
+
 }  // namespace
 
 Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
@@ -56,10 +65,12 @@ Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const Bare
     return Error(Errc::invalid_argument, Operation::admit,
                  {.device = record.device, .pid = pids.empty() ? 0 : impossible->to_message()});
   }
-  while (!pids.empty()) {
-    const std::size_t count = std::min(pids.size(), acl::max_import_pids_per_call);
-    DEVSHARE_CHECK(admit_some(session, record, pids.first(count)));
-    pids = pids.subspan(count);
+  for (std::size_t admitted = 0; admitted < pids.size();) {
+    const std::size_t count = std::min(pids.size() - admitted, acl::max_import_pids_per_call);
+    if (auto done = admit_some(session, record, pids.subspan(admitted, count)); !done) {
+      return admitted == 0 ? done.error() : stopped_half_way(done.error(), admitted, pids);
+    }
+    admitted += count;
   }
   return ticket_for(record, part, access);
 }

@@ -14,6 +14,25 @@
 using namespace devshare;
 using namespace devshare::test;
 
+namespace {
+
+// 40 pids, and something that is shared, by each mechanism.
+template <class Part>
+void alone_with_pids(Part part) {
+  tell_of_one("a2", [&](const Party& a) {
+    std::vector<BarePid> pids;
+    for (std::int32_t i = 0; i < 40; ++i) pids.push_back(BarePid::from_peer_message((1 << 23) + i));
+    auto key = a.me.must(export_key(a.allocate(4 * KiB)), "A exports");
+    part(a, pids, key, acl::Entry::aclrtIpcMemSetImportPid);
+    auto v1_token = a.me.must(export_handle<v1>(a.map(4 * KiB)), "A exports");
+    part(a, pids, v1_token, acl::Entry::aclrtMemSetPidToShareableHandle);
+    auto v2_token = a.me.must(export_handle<v2>(a.map(4 * KiB)), "A exports");
+    part(a, pids, v2_token, acl::Entry::aclrtMemSetPidToShareableHandleV2);
+  });
+}
+
+}  // namespace
+
 TEST_CASE("R10 only the start of a live aclrtMalloc block is exported") {
   for (const std::string_view product : products) {
     tell_of_one(product, [](const Party& a) {
@@ -198,6 +217,25 @@ TEST_CASE("R16 at most 31 pids a call: the library makes as many calls as it nee
       a.call_succeeds(set_pids(31), "31 in one call");
     });
   }
+}
+
+TEST_CASE("R16 of many pids the first ones are admitted where a later call is refused, and the error says how many") {
+  alone_with_pids([](const Party& a, const auto& pids, auto& shared, acl::Entry call) {
+    host::fail(call, 2, code::rt_drv_internal);
+    const auto refused = shared.admit(pids);
+    if (!a.me.expect(!refused, "the second call is refused")) return;
+    const Detail detail = refused.error().detail();
+    a.me.expect_equal(detail.needed, pids.size(), "of all that were named");
+    a.me.expect_equal(detail.available, std::uint64_t{31}, "31 are admitted");
+    a.me.expect_equal(detail.pid, pids[31].to_message(), "and this is the next");
+    a.me.expect(refused.error().acl_code() == code::rt_drv_internal && refused.error().entry() == call, "by that call");
+
+    host::fail(call, 1, code::rt_drv_internal);
+    const auto none = shared.admit(pids);
+    a.me.expect(!none && none.error().detail().available == 0, "where the first call is refused, none is");
+    a.me.must(shared.admit(std::span(pids).subspan(31)), "the rest can be admitted");
+    a.me.must(shared.admit(pids), "and so can all of them again");
+  });
 }
 
 TEST_CASE("R17 an importer cannot admit others, nor can a stranger") {

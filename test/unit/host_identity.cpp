@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -200,6 +201,28 @@ TEST_CASE("a number stands for the process that had it when it was admitted (R15
   REQUIRE(list.admit(peer.pid, directory));  // again, for nobody now
   CHECK(list.judge(peer, 0) == Whitelist::Verdict::listed_too_early);
   CHECK(list.size() == 1);
+}
+
+TEST_CASE("several numbers are listed together, or none of them is") {
+  if (!in_initial_pid_namespace() && pidfd_inodes_differ()) DEVSHARE_SKIP("plain pids are not looked up in a nested namespace");
+  ProcessDirectory directory;
+  Whitelist list;
+  REQUIRE(list.admit(first_inode_number, directory));
+  const Sleeper sleeper;
+  const std::vector<std::int32_t> numbers{first_inode_number + 1, sleeper.pid(), first_inode_number + 2};
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = std::exchange(limit.rlim_cur, 0);  // nobody can be looked up
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const bool admitted = list.admit(numbers, directory);
+  limit.rlim_cur = before;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  CHECK(!admitted);
+  CHECK(list.size() == 1);
+  CHECK(list.admit(numbers, directory));
+  CHECK(list.size() == 4);
+  CHECK(list.admit(std::vector<std::int32_t>{}, directory));
+  CHECK(list.size() == 4);
 }
 
 TEST_CASE("a control page shows the end of a key to whoever was given its word") {
