@@ -172,5 +172,14 @@ auto export_for(Owner&& owner) noexcept {
     return export_handle<K>(std::forward<Owner>(owner));
   }
 }
+// The same for whoever holds the ticket: the runtime asks nobody for its pid.
+template <class K, class Owner>
+auto export_for_unrestricted(Owner&& owner) noexcept {
+  if constexpr (std::is_same_v<K, by_key>) {
+    return export_key_unrestricted(std::forward<Owner>(owner));
+  } else {
+    return export_handle_unrestricted<K>(std::forward<Owner>(owner));
+  }
+}
 
 }  // namespace devshare
