@@ -3,13 +3,12 @@
 // an exporter that becomes another program. Nobody gets more than a key gives, and what is refused leaves nothing
 // behind.
 #include "support/descriptors.hpp"
+#include "support/few_descriptors.hpp"
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
 #include <sharing/ticket_codec.hpp>
 
-#include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -33,33 +32,6 @@ ReceivedTicket forged(const Party& b, const ReceivedTicket& honest,
   const TicketBytes bytes = detail::encode_ticket(fields);
   return b.me.must(ReceivedTicket::decode({bytes.data(), bytes.size()}), "it is well-formed");
 }
-
-// While it exists, so many descriptors can be had and no more.
-class FewDescriptors {
- public:
-  explicit FewDescriptors(std::size_t left) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = 128;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-    for (int taken = open_one(); taken >= 0; taken = open_one()) taken_.push_back(taken);
-    for (; left > 0 && !taken_.empty(); --left) {
-      ::close(taken_.back());
-      taken_.pop_back();
-    }
-  }
-  ~FewDescriptors() {
-    for (const int descriptor : taken_) ::close(descriptor);
-    ::setrlimit(RLIMIT_NOFILE, &before_);
-  }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-
- private:
-  static int open_one() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
-  rlimit before_{};
-  std::vector<int> taken_;
-};
 
 // With none, one, two... descriptors left: `attempt` says whether it succeeded, and takes back what it made. A refusal
 // is for want of descriptors and keeps none; with enough of them it works.
