@@ -84,8 +84,11 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-// The time to map so many memfds one behind the other at a place of their own.
-double map_pieces_by_hand(const std::vector<int>& memory) {
+// The time to map so many memfds, made for it, one behind the other at a place of their own.
+double map_pieces_by_hand() {
+  std::vector<int> memory;
+  memory.reserve(pieces);
+  for (std::size_t i = 0; i < pieces; ++i) memory.push_back(make_sealed_memfd(piece_size));
   void* const range = ::mmap(nullptr, pieces * piece_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) give_up("mmap");
   const double begin = now_ns();
@@ -97,6 +100,7 @@ double map_pieces_by_hand(const std::vector<int>& memory) {
   }
   const double taken = now_ns() - begin;
   ::munmap(range, pieces * piece_size);
+  for (const int descriptor : memory) ::close(descriptor);
   return taken;
 }
 
@@ -125,11 +129,9 @@ void measure_pieces(std::vector<Row>* rows) {
   const auto runtime = must(Runtime::open(), "the runtime");
   const auto device = must(runtime.device(DeviceId{0}), "the device");
   must(device.make_current(), "the device is current");
-  std::vector<int> memory;
-  for (std::size_t i = 0; i < pieces; ++i) memory.push_back(make_sealed_memfd(piece_size));
   const auto figures = alternate({
-      {"1,024 pieces by mmap", [&] { return map_pieces_by_hand(memory); }},
-      {"1,024 pieces by mmap, again", [&] { return map_pieces_by_hand(memory); }},
+      {"1,024 pieces by mmap", [] { return map_pieces_by_hand(); }},
+      {"1,024 pieces by mmap, again", [] { return map_pieces_by_hand(); }},
       {"1,024 pieces by devshare, viewed", [&] { return map_pieces_by_devshare(device, true); }},
       {"1,024 pieces by devshare", [&] { return map_pieces_by_devshare(device, false); }},
   });
@@ -139,7 +141,6 @@ void measure_pieces(std::vector<Row>* rows) {
   const Ratio unviewed = ratio(figures[3], figures[0]);
   rows->push_back({"1,024 pieces of 2 MiB mapped, no view / bare mmap", fmt::format("{:.2f}", unviewed.value), "–",
                    Verdict::for_information, "as above"});
-  for (const int descriptor : memory) ::close(descriptor);
 }
 
 // --- wake ---
