@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the handle path refuses and what it keeps, through the typed layer, by the number of the rule or the case.
+#include "support/sanitizers.hpp"
 #include "support/sharing.hpp"
+#include "support/soak.hpp"
 #include "support/soon.hpp"
 
+#include "sharing/ticket_codec.hpp"
+
+#include <chrono>
 #include <optional>
 #include <string>
 #include <thread>
@@ -11,6 +16,7 @@
 
 using namespace devshare;
 using namespace devshare::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -286,8 +292,8 @@ TEST_CASE("B033 no way through the types mixes memory in a range: each is refuse
 }
 
 TEST_CASE("B055 an import takes the addresses of its block and no more") {
-  constexpr std::size_t imports = 100;
-  Story story;
+  constexpr std::size_t imports = under_sanitizer() ? 100 : 1'000;
+  Story story(120s);
   story.actor("A", [](Actor& me) {
     const Party a(me, 0, {{"RAISE_NOFILE", "1"}});
     std::vector<ExportToken<v1, PhysicalHandle, Unrestricted>> tokens;
@@ -362,8 +368,10 @@ TEST_CASE("B061 B117 rounds of sleep and wake: the same addresses, the same byte
 }
 
 TEST_CASE("B076 threads that open one ticket at once use it only after access was granted") {
-  constexpr int rounds = 25;
-  Story story;
+  const bool thorough = times_over() > 1;
+  const int rounds = thorough ? 500 : 25;
+  const std::uint32_t slowness = thorough ? 50 : 5;
+  Story story(60s * times_over());
   story.actor("A", [](Actor& me) {
     const Party a(me);
     auto token = me.must(export_handle<v2>(a.map(pattern(64 * KiB))), "A exports");
@@ -372,11 +380,11 @@ TEST_CASE("B076 threads that open one ticket at once use it only after access wa
     end(me, me.must(std::move(token).close(), "A ends"));
     a.leave();
   });
-  story.actor("B", [](Actor& me) {
+  story.actor("B", [=](Actor& me) {
     const Party b(me, 1);  // where only aclrtMemSetAccess gives access
     b.introduce_myself_to("A");
     const ReceivedTicket ticket = b.ticket_from("A");
-    host::delay(acl::Entry::aclrtMemSetAccess, 5);
+    host::delay(acl::Entry::aclrtMemSetAccess, slowness);
     for (int round = 0; round < rounds; ++round) {
       std::vector<std::thread> threads;
       for (int i = 0; i < 8; ++i) {
@@ -442,9 +450,9 @@ TEST_CASE("B087 B111 nothing is chosen silently: a missing kind is an error, a c
 }
 
 TEST_CASE("B113 weights in many blocks, updated in place: four workers see every update") {
-  constexpr std::size_t blocks = 50;
+  constexpr std::size_t blocks = 200;
   constexpr int updates = 10;
-  constexpr std::size_t size = 64 * KiB;
+  constexpr std::size_t size = 16 * KiB;
   const std::vector<std::string> workers{"W1", "W2", "W3", "W4"};
   Story story;
   story.actor("trainer", [&](Actor& me) {
@@ -521,4 +529,42 @@ TEST_CASE("host memory is registered for a device, once, for as long as the obje
     end(a.me, std::move(one));
     end(a.me, a.me.must(HostRegistration::of(a.device, memory), "and again"));
   });
+}
+
+TEST_CASE("a ticket that lies about the size of its memory opens nothing, and stands in no honest one's way") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto token = me.must(export_handle<v2>(a.map(pattern(4 * MiB))), "A exports");
+    a.share_with("B", token);
+    me.pause_until("B", "closed");
+    end(me, me.must(std::move(token).close(), "A ends"));
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const ReceivedTicket honest = b.ticket_from("A");
+    for (const std::uint64_t claimed : {2 * MiB, 8 * MiB}) {
+      auto fields = honest.fields();
+      fields.block_size = claimed;
+      fields.slice_size = claimed;
+      const TicketBytes bytes = detail::encode_ticket(fields);
+      const ReceivedTicket lie = me.must(ReceivedTicket::decode({bytes.data(), bytes.size()}), "it is well formed");
+      const Refusal wrong_size{Errc::out_of_range, acl::code::rt_param_invalid, Reason::out_of_bounds};
+      b.refused(ImportedMapping::open(lie, b.device), wrong_size, "no mapping of it");
+      b.refused(ImportedHandle::open(lie, b.device), wrong_size, "and no handle");
+      b.has_given_everything_back();
+
+      ImportedHandle handle = me.must(ImportedHandle::open(honest, b.device), "the honest one opens");
+      b.refused(ImportedHandle::open(lie, b.device), {Errc::stale_token}, "the other does not share it");
+      AddressReservation range = me.must(AddressReservation::reserve(b.device, 4 * MiB), "a range");
+      ImportedMapping mapping = me.must(std::move(range).map(std::move(handle)), "it is mapped");
+      me.expect(b.read(mapping.bytes()) == pattern(4 * MiB), "with all its bytes");
+      end(me, std::move(mapping));
+    }
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
 }
