@@ -20,11 +20,13 @@ namespace devshare {
 // the runtime imports it once (R27). It cannot be exported: only the process that allocated memory can share it (R26).
 class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends")]] ImportedHandle {
  public:
-  // Takes tickets of handles; one of a key is mechanism_mismatch.
-  // Errors: as ImportedMapping::open, but for those of mapping.
+  // Takes tickets of handles; one of a key is mechanism_mismatch. The memory is as long as the ticket says: it is mapped
+  // once to see, since the runtime compares sizes in no other way.
+  // Errors: as ImportedMapping::open.
   // With Populate::now the host runtime maps every page of it wherever it is mapped; the first open of a ticket in this
   // process decides.
-  // ACL: aclrtMemImportFromShareableHandle or its V2.
+  // ACL: aclrtMemImportFromShareableHandle or its V2; for the first of a token aclrtReserveMemAddress, aclrtMapMem,
+  // aclrtUnmapMem, aclrtReleaseMemAddress.
   DEVSHARE_API static Result<ImportedHandle> open(const ReceivedTicket& ticket, const Device& device,
                                                   Populate populate = Populate::when_touched) noexcept;
   template <class M, class... Arguments>
@@ -36,7 +38,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends
 
   // Of the slice that the ticket names; a mapping shows the whole block.
   DEVSHARE_READS std::size_t size() const noexcept { return owned_.holds() ? owned_.value().size : 0; }
-  // As the ticket says; a mapping is where the runtime compares it.
+  // Of the whole block.
   DEVSHARE_READS std::size_t physical_size() const noexcept {
     return owned_.holds() ? owned_.value().physical_size : 0;
   }
@@ -48,9 +50,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends
     return owned_.holds() ? detail::backing_of(owned_.session(), owned_.value()) : HostBacking{};
   }
 
-  // Ends this reference; the last one, mappings included, frees the handle.
+  // Ends this reference; the last one, mappings included, frees the handle. Refused, the handle comes back.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFreePhysical.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_handle); }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<ImportedHandle>> close() && noexcept;
   void close() & = delete;       // write std::move(handle).close(): it ends the reference
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

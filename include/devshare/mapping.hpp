@@ -26,7 +26,10 @@ struct MappingPolicy {
   DEVSHARE_API static void abandon(const Value& value) noexcept;
   static const void* identity(const Value& value) noexcept { return value.address; }
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+  static void park(const Value&, const Error&) noexcept {}  // what close() cannot end it has parked
 };
+DEVSHARE_API std::size_t pieces_in(const Range& range) noexcept;
+DEVSHARE_API Slice piece_of(const Range& range, std::size_t index) noexcept;
 
 }  // namespace detail
 
@@ -50,6 +53,19 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
     return span<const std::byte>();
   }
   DeviceSpan<std::byte> bytes() && = delete;  // the memory ends with the temporary: keep it in a named object
+
+  // How many handles are mapped, one behind the other, and what one of them shows: what PhysicalHandle::retain_from takes,
+  // for a piece of a pool that shall be exported by itself. None while the backing is released.
+  DEVSHARE_READS std::size_t pieces() const noexcept {
+    return owned_.holds() ? detail::pieces_in(*owned_.value().range) : 0;
+  }
+  DEVSHARE_READS DeviceSpan<std::byte> piece(std::size_t index) & noexcept DEVSHARE_LIFETIMEBOUND {
+    return span_of_piece<std::byte>(index);
+  }
+  DEVSHARE_READS DeviceSpan<const std::byte> piece(std::size_t index) const& noexcept DEVSHARE_LIFETIMEBOUND {
+    return span_of_piece<const std::byte>(index);
+  }
+  DeviceSpan<std::byte> piece(std::size_t) && = delete;  // the memory ends with the temporary: keep it in a named object
 
   DEVSHARE_READS std::size_t size() const noexcept { return owned_.holds() ? owned_.value().size : 0; }
   // Bytes of the range, mapped or not: how far it can grow.
@@ -77,7 +93,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   // says is free before and after: 0 while another process, or an engine's own reference, holds the memory.
   // The device's own count: what other processes do at the same moment is in it, and memory of the host is not.
   // Errors: no_backing (asleep already), in_use (a copy is running on it), closed, forked, runtime_gone, refused.
-  // Refused, everything is mapped as before. ACL: aclrtUnmapMem, aclrtFreePhysical.
+  // Refused, everything is mapped as before; or what comes before a handle that could not be freed, and bytes() shows that.
+  // ACL: aclrtUnmapMem, aclrtFreePhysical.
   DEVSHARE_API DEVSHARE_READS Result<std::size_t> release_backing() & noexcept;
   // Allocates the same sizes again, in pages as were asked for at first, and maps them where they were. Fails whole: then
   // it is asleep as before. (Should a piece of the failed attempt refuse to be unmapped, it stays, bytes() shows it, and
@@ -87,10 +104,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   DEVSHARE_API DEVSHARE_READS Result<void> restore() & noexcept;
   DEVSHARE_READS bool asleep() const noexcept { return owned_.holds() && size() == 0; }
 
-  // Unmaps, releases, frees. What cannot be unmapped is parked with its addresses and not freed (Runtime::parked).
+  // Unmaps, releases, frees. Where a piece cannot be unmapped (in_use: a copy is running on it), or the addresses cannot be
+  // released, the mapping comes back as it was. A handle that cannot be freed after that is parked (Runtime::parked), and
+  // what comes back is empty. The destructor parks whatever it cannot end.
   // Errors: closed, forked, runtime_gone, in_use, refused. ACL: aclrtUnmapMem, aclrtReleaseMemAddress,
   // aclrtFreePhysical.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::unmap_memory); }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<Mapping>> close() && noexcept;
   void close() & = delete;       // write std::move(mapping).close(): it ends the mapping
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
@@ -108,6 +127,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   DeviceSpan<T> span() const noexcept {
     if (size() == 0) return {};
     return {DevicePtr<T>::from_address(owned_.value().address), size()};
+  }
+  template <class T>
+  DeviceSpan<T> span_of_piece(std::size_t index) const noexcept {
+    if (index >= pieces()) return {};
+    const Slice place = detail::piece_of(*owned_.value().range, index);
+    return {DevicePtr<T>::from_address(static_cast<std::byte*>(owned_.value().address) + place.offset), place.size};
   }
 
   detail::Owned<detail::MappingPolicy> owned_;

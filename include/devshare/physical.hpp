@@ -28,6 +28,7 @@ struct PhysicalPolicy {
   DEVSHARE_API static void abandon(const Value& value) noexcept;
   DEVSHARE_API static const void* identity(const Value& value) noexcept;
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+  DEVSHARE_API static void park(const Value& value, const Error& error) noexcept;
 };
 
 // What the runtime says of the pages of a handle; unknown in a session that is over.
@@ -79,8 +80,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
     return owned_.holds() ? detail::backing_of(owned_.session(), owned_.value()) : HostBacking{};
   }
 
-  // Gives the reference back. Errors: closed, forked, runtime_gone, refused. ACL: aclrtFreePhysical.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_handle); }
+  // Gives the reference back. Refused, the handle comes back. Errors: closed, forked, runtime_gone, refused.
+  // ACL: aclrtFreePhysical.
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<PhysicalHandle>> close() && noexcept;
   void close() & = delete;       // write std::move(handle).close(): it ends the reference
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

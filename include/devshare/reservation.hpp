@@ -34,6 +34,7 @@ struct ReservationPolicy {
   DEVSHARE_API static void abandon(const Value& value) noexcept;
   static const void* identity(const Value& value) noexcept { return value.address; }
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+  DEVSHARE_API static void park(const Value& value, const Error& error) noexcept;
 };
 
 }  // namespace detail
@@ -67,8 +68,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the addresses are released when this obje
   // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
-  // Releases the addresses. Errors: closed, forked, runtime_gone, refused. ACL: aclrtReleaseMemAddress.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::release_address); }
+  // Releases the addresses. Refused, the range comes back. Errors: closed, forked, runtime_gone, refused.
+  // ACL: aclrtReleaseMemAddress.
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<AddressReservation>> close() && noexcept;
   void close() & = delete;       // write std::move(range).close(): it ends the reservation
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

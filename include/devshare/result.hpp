@@ -135,6 +135,13 @@ class [[nodiscard("a failure must be looked at: test it, or use DEVSHARE_CHECK")
           }
         }()) {}
 
+  // For whoever only wants to know: an object that came back in the refusal ends as its destructor does.
+  template <class Input>
+    requires std::is_same_v<E, Error>
+  Result(Result<void, Refused<Input>>&& refusable) noexcept {
+    if (!refusable) storage_ = tl::unexpected<E>(refusable.error().error());
+  }
+
   explicit operator bool() const noexcept { return storage_.has_value(); }
 
   void value() const {

@@ -31,7 +31,7 @@ struct HandleRecord {
   acl::aclrtPhysicalMemProp property{};  // what it was allocated with; of no meaning for an import
   HostWish host;                         // what was asked of the machine's memory, to be asked again
   bool needs_access = false;             // the device reaches it only after aclrtMemSetAccess
-  // How a reference is given up: own handles and imported ones count in different tables.
+  // How a reference is given up: own handles and imported ones count in different tables. Refused, it is held still.
   Result<void> (*drop)(HandleRecord*) noexcept = nullptr;
   void (*abandon)(HandleRecord*) noexcept = nullptr;  // in a session that is over, or in a forked child
 
@@ -42,6 +42,9 @@ struct HandleRecord {
   HandleExport exported;
   bool exporting = false;  // one thread is at it; others wait for handle_exports_changed()
 };
+
+// Gives up a reference that nobody can try again to give up: refused, it is parked, which reports it.
+Result<void> drop_or_park(HandleRecord* record) noexcept;
 
 // Of a handle that somebody else holds still after our last reference of it: its export goes on in the runtime, so it is
 // remembered, for a while, by the number of the handle. Lock::handles is held by the caller.

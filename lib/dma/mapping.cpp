@@ -19,10 +19,6 @@ Backing backing_of(const HandleRecord& handle) noexcept {
   return {handle.property, handle.host, handle.size, handle.physical_size};
 }
 
-void drop_or_report(HandleRecord* handle) noexcept {
-  if (auto dropped = handle->drop(handle); !dropped) report({DiagnosticEvent::close_failed, dropped.error(), nullptr});
-}
-
 // Unmaps all pieces, last one first, and hands over their references; what they were is in `released` then. Refused,
 // they are mapped again: one for which that fails as well goes to sleep by itself, with all behind it.
 Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) noexcept {
@@ -40,15 +36,47 @@ Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) 
   while (refused && !handles.empty() && map_piece(range, handles.back(), operation)) handles.pop_back();
   for (const HandleRecord* const handle : handles) range.released.insert(range.released.begin(), backing_of(*handle));
   if (!refused) return handles;
-  for (HandleRecord* const handle : handles) drop_or_report(handle);
+  (void)drop_all(handles);
   return *refused;
+}
+
+// Maps what unmap_all() unmapped again, from the first piece on; `handles` has the last one first. Those for which that
+// fails sleep without their memory.
+void map_again(Range& range, std::vector<HandleRecord*>& handles, Operation operation) noexcept {
+  while (!handles.empty() && map_piece(range, handles.back(), operation)) {
+    handles.pop_back();
+    range.released.erase(range.released.begin());
+  }
+  (void)drop_all(handles);
+}
+
+// Frees what unmap_all() unmapped, the last piece first. What cannot be freed is mapped again, and all before it.
+Result<void> free_all(Range& range, std::vector<HandleRecord*> handles, Operation operation) noexcept {
+  for (auto handle = handles.begin(); handle != handles.end(); ++handle) {
+    auto dropped = (*handle)->drop(*handle);
+    if (dropped) continue;
+    handles.erase(handles.begin(), handle);
+    map_again(range, handles, operation);
+    return dropped;
+  }
+  return {};
+}
+
+// Unmaps all and releases the addresses, and hands over the references. Refused, the range is there as it was.
+Result<std::vector<HandleRecord*>> take_apart(Range* range, Operation operation) noexcept {
+  DEVSHARE_TRY(handles, unmap_all(*range, operation));
+  if (auto released = release_range(range, operation); !released) {
+    map_again(*range, handles, operation);
+    return released.error();
+  }
+  return handles;
 }
 
 // New memory for the first of those that sleep.
 Result<void> wake_next(Range& range, const Backing& lost, Operation operation) noexcept {
   DEVSHARE_TRY(handle, allocate_handle(range.session, range.device, lost.size, lost.property, lost.host, operation));
   if (auto mapped = map_piece(range, handle, operation); !mapped) {
-    drop_or_report(handle);
+    (void)drop_or_park(handle);
     return mapped.error();
   }
   return {};
@@ -69,7 +97,7 @@ Result<void> wake_all(Range& range, Operation operation) noexcept {
         report({DiagnosticEvent::close_failed, unmapped.error(), range.address});
         break;
       }
-      drop_or_report(*unmapped);
+      (void)drop_or_park(*unmapped);
       --awake;
     }
     range.released.erase(range.released.begin(), range.released.begin() + static_cast<std::ptrdiff_t>(awake));
@@ -86,6 +114,13 @@ MappingValue value_of(Range& range) noexcept {
 }  // namespace
 
 void MappingPolicy::abandon(const Value& value) noexcept { abandon_range(value.range); }
+
+std::size_t pieces_in(const Range& range) noexcept { return range.pieces.size(); }
+
+Slice piece_of(const Range& range, std::size_t index) noexcept {
+  const Piece& piece = range.pieces[index];
+  return {piece.offset, piece.handle->size};
+}
 
 Result<void> MappingPolicy::close(const Session&, const Value& value) noexcept {
   return end_range(value.range, Operation::unmap_memory);
@@ -145,6 +180,24 @@ Result<void, Refused<PhysicalHandle>> Mapping::extend(PhysicalHandle&& handle) &
   return {};
 }
 
+Result<void, Refused<Mapping>> Mapping::close() && noexcept {
+  constexpr Operation operation = Operation::unmap_memory;
+  const auto refuse = [&](const Error& error) { return Refused<Mapping>(error, std::move(*this)); };
+  if (!owned_.session().alive()) {
+    if (auto closed = owned_.close(operation); !closed) return refuse(closed.error());
+    return {};
+  }
+  detail::Range* const range = owned_.value().range;
+  auto handles = detail::take_apart(range, operation);
+  if (!handles) {
+    owned_.set_value(detail::value_of(*range));
+    return refuse(handles.error());
+  }
+  (void)owned_.release();
+  if (const std::optional<Error> refused = detail::drop_all(*std::move(handles))) return refuse(*refused);
+  return {};
+}
+
 Result<std::size_t> Mapping::release_backing() & noexcept {
   constexpr Operation operation = Operation::release_backing;
   if (!owned_.session().alive()) return detail::unusable(owned_.session(), operation);
@@ -155,9 +208,10 @@ Result<std::size_t> Mapping::release_backing() & noexcept {
   const std::size_t bytes = range.end();
   const std::size_t before = detail::free_bytes_of_current_device(runtime);
   auto unmapped = detail::unmap_all(range, operation);
+  const Result<void> freed =
+      unmapped ? detail::free_all(range, *std::move(unmapped), operation) : Result<void>(unmapped.error());
   owned_.set_value(detail::value_of(range));
-  if (!unmapped) return unmapped.error();
-  if (const std::optional<Error> refused = detail::drop_all(*std::move(unmapped))) return *refused;
+  if (!freed) return freed.error();
   const std::size_t after = detail::free_bytes_of_current_device(runtime);
   return after > before ? std::min(after - before, bytes) : 0;
 }

@@ -96,19 +96,32 @@ void abandon_reference(HandleRecord* record) noexcept {
   if (leave(record)) delete record;
 }
 
-// Each reference of ours is one of the runtime's.
+// Takes back what leave() did. A handle whose last reference was ours for a moment may have got another record
+// meanwhile.
+void come_back(HandleRecord* record) noexcept {
+  const std::lock_guard lock(mutex_of(Lock::handles));
+  if (record->holders++ == 0) table().records.emplace(record->handle, record);
+}
+
+// Each reference of ours is one of the runtime's. It leaves the table first: once it is freed, the runtime may give the
+// number of the handle to another memory.
 Result<void> free_reference(HandleRecord* record) noexcept {
   const RuntimeRecord& runtime = *record->session.record;
   const acl::aclrtDrvMemHandle handle = record->handle;
   const std::int32_t device = record->device;
   const std::size_t size = record->physical_size;
-  if (leave(record)) delete record;
+  const bool last = leave(record);
   const CurrentDevice current(runtime, device);
   acl::aclError code = current.code();
   if (code == 0) code = runtime.table.aclrtFreePhysical(handle);
-  if (code == 0) return {};
-  return refusal(runtime, Operation::free_handle, acl::Entry::aclrtFreePhysical, code,
-                 {.device = device, .needed = size});
+  if (code == 0) {
+    if (last) delete record;
+    return {};
+  }
+  const Error refused =
+      refusal(runtime, Operation::free_handle, acl::Entry::aclrtFreePhysical, code, {.device = device, .needed = size});
+  come_back(record);
+  return refused;
 }
 
 Result<std::size_t> granularity_of(const RuntimeRecord& runtime, acl::aclrtPhysicalMemProp property,
@@ -207,6 +220,16 @@ HostBacking backing_of(const Session& session, const PhysicalValue& value) noexc
   return session.record->extras.backing_of(value.record->handle);
 }
 
+void PhysicalPolicy::park(const Value& value, const Error& error) noexcept {
+  detail::park(value.record, value.record->physical_size, error);
+}
+
+Result<void> drop_or_park(HandleRecord* record) noexcept {
+  auto dropped = record->drop(record);
+  if (!dropped) park(record, record->physical_size, dropped.error());
+  return dropped;
+}
+
 }  // namespace detail
 
 namespace {
@@ -250,9 +273,10 @@ Result<PhysicalHandle> PhysicalHandle::allocate_on_host(const Device& device, st
 namespace {
 
 // How long the piece is that is mapped at `address`: what the runtime says, or where it cannot say, whole pages of what
-// the caller says. A span that is not in the last of those pages would make a ticket that promises too much or too little.
-Result<std::size_t> mapped_size(const detail::RuntimeRecord& runtime, const Device& device, DeviceSpan<std::byte> mapped,
-                                std::size_t granularity) noexcept {
+// the caller says. A span that is not in the last of those pages would make a ticket that promises too much or too
+// little.
+Result<std::size_t> mapped_size(const detail::RuntimeRecord& runtime, const Device& device,
+                                DeviceSpan<std::byte> mapped, std::size_t granularity) noexcept {
   constexpr Operation operation = Operation::retain_handle;
   const std::size_t whole_pages = (mapped.size() + granularity - 1) / granularity * granularity;
   if (runtime.table.aclrtMemGetAddressRange == nullptr) return whole_pages;
@@ -334,10 +358,17 @@ Result<PhysicalHandle> PhysicalHandle::retain_from(const Device& device, DeviceS
   }
   auto described = describe_retained(device, handle, mapped);
   if (!described) {
-    if (table.aclrtFreePhysical(handle) != 0) detail::report({DiagnosticEvent::close_failed, described.error(), handle});
+    if (table.aclrtFreePhysical(handle) != 0)
+      detail::report({DiagnosticEvent::close_failed, described.error(), handle});
     return described.error();
   }
   return PhysicalHandle(session, detail::physical_value(detail::enter(new detail::HandleRecord(*described))));
+}
+
+Result<void, Refused<PhysicalHandle>> PhysicalHandle::close() && noexcept {
+  auto closed = owned_.close_or_keep(Operation::free_handle);
+  if (closed) return {};
+  return Refused<PhysicalHandle>(closed.error(), std::move(*this));
 }
 
 }  // namespace devshare

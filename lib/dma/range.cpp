@@ -74,18 +74,12 @@ Result<void> check_entries(const RuntimeRecord& runtime, Operation operation) no
   return {};
 }
 
-Result<void> release_addresses(const Range& range, Operation operation) noexcept {
-  const RangeCalls calls(range, operation);
-  DEVSHARE_CHECK(calls.ready());
-  return calls.release(range);
-}
-
 }  // namespace
 
 std::optional<Error> drop_all(const std::vector<HandleRecord*>& handles) noexcept {
   std::optional<Error> first;
   for (HandleRecord* const handle : handles) {
-    if (auto dropped = handle->drop(handle); !dropped && !first) first = dropped.error();
+    if (auto dropped = drop_or_park(handle); !dropped && !first) first = dropped.error();
   }
   return first;
 }
@@ -153,6 +147,16 @@ Result<HandleRecord*> unmap_last_piece(Range& range, Operation operation) noexce
   return last.handle;
 }
 
+Result<void> release_range(Range* range, Operation operation) noexcept {
+  {
+    const RangeCalls calls(*range, operation);
+    DEVSHARE_CHECK(calls.ready());
+    DEVSHARE_CHECK(calls.release(*range));
+  }
+  delete range;
+  return {};
+}
+
 Result<void> end_range(Range* range, Operation operation) noexcept {
   std::vector<HandleRecord*> handles;
   handles.reserve(range->pieces.size());
@@ -160,19 +164,18 @@ Result<void> end_range(Range* range, Operation operation) noexcept {
     auto unmapped = unmap_last_piece(*range, operation);
     if (!unmapped) {
       // What is mapped must not be freed, and what holds it must not be released: it stays, and is seen.
-      for (HandleRecord* const handle : handles) (void)handle->drop(handle);
+      (void)drop_all(handles);
       park(range, range->mapped(), unmapped.error());
       return unmapped.error();
     }
     handles.push_back(*unmapped);
   }
-  const Result<void> released = release_addresses(*range, operation);
+  const Result<void> released = release_range(range, operation);
   const std::optional<Error> refused = drop_all(handles);
   if (!released) {
     park(range, range->reserved, released.error());
     return released;
   }
-  delete range;
   if (refused) return *refused;
   return {};
 }
@@ -185,7 +188,11 @@ void abandon_range(Range* range) noexcept {
 void ReservationPolicy::abandon(const Value& value) noexcept { abandon_range(value.range); }
 
 Result<void> ReservationPolicy::close(const Session&, const Value& value) noexcept {
-  return end_range(value.range, Operation::release_address);
+  return release_range(value.range, Operation::release_address);
+}
+
+void ReservationPolicy::park(const Value& value, const Error& error) noexcept {
+  detail::park(value.range, value.size, error);
 }
 
 }  // namespace detail
@@ -196,6 +203,12 @@ Result<AddressReservation> AddressReservation::reserve(const Device& device, std
   if (!session.alive()) return detail::unusable(session, operation);
   DEVSHARE_TRY(range, detail::reserve_range(session, device.number(), bytes, operation));
   return AddressReservation(session, {range, range->address, range->reserved, device.number()});
+}
+
+Result<void, Refused<AddressReservation>> AddressReservation::close() && noexcept {
+  auto closed = owned_.close_or_keep(Operation::release_address);
+  if (closed) return {};
+  return Refused<AddressReservation>(closed.error(), std::move(*this));
 }
 
 }  // namespace devshare

@@ -38,7 +38,8 @@ struct Range {
   std::size_t mapped() const noexcept;  // the same, by the size that was asked for
 };
 
-// Gives up one reference of each, whatever becomes of the others; the first refusal, if there was one.
+// Gives up one reference of each, whatever becomes of the others, and parks what is refused; the first refusal, if there
+// was one.
 std::optional<Error> drop_all(const std::vector<HandleRecord*>& handles) noexcept;
 
 // A range with nothing in it.
@@ -52,7 +53,11 @@ Result<void> map_piece(Range& range, HandleRecord* handle, Operation operation) 
 // Unmaps the last piece and gives its reference to the caller.
 Result<HandleRecord*> unmap_last_piece(Range& range, Operation operation) noexcept;
 
-// Unmaps, releases, frees; the range is gone. Where a piece cannot be unmapped, all of it is parked.
+// Releases the addresses of a range in which nothing is mapped; the range is gone then.
+Result<void> release_range(Range* range, Operation operation) noexcept;
+
+// For whoever cannot try again. Unmaps, releases, frees; the range is gone. What is refused is parked: a piece that
+// cannot be unmapped with all that is mapped still, addresses, a handle.
 Result<void> end_range(Range* range, Operation operation) noexcept;
 
 // In a session that is over, or in a forked child.

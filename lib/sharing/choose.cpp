@@ -14,7 +14,7 @@ std::optional<Error> try_export(const Device& device) noexcept {
   if (!exported) return exported.error().error();
   auto closed = (*std::move(exported)).close();
   if (!closed) return closed.error().error();
-  if (auto ended = (*std::move(closed)).close(); !ended) return ended.error();
+  if (auto ended = (*std::move(closed)).close(); !ended) return detail::plain_error(ended.error());
   return std::nullopt;
 }
 

@@ -25,13 +25,13 @@ Result<void> open_by_handle(ImportRecord& record) noexcept {
                                      record.populate));
   auto reserved = reserve_range(record.session, record.device, handle->physical_size, operation);
   if (!reserved) {
-    report_undone(handle->drop(handle), nullptr);
+    (void)drop_or_park(handle);
     return reserved.error();
   }
   Range* const range = *reserved;
   if (auto mapped = map_piece(*range, handle, operation); !mapped) {
     report_undone(end_range(range, operation), nullptr);
-    report_undone(handle->drop(handle), nullptr);
+    (void)drop_or_park(handle);
     return mapped.error();
   }
   record.range = range;
@@ -64,6 +64,12 @@ Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const 
                                             Populate populate) noexcept {
   DEVSHARE_TRY(value, detail::open_imported_handle(ticket, device, populate));
   return ImportedHandle(device.session(), value);
+}
+
+Result<void, Refused<ImportedHandle>> ImportedHandle::close() && noexcept {
+  auto closed = owned_.close_or_keep(Operation::free_handle);
+  if (closed) return {};
+  return Refused<ImportedHandle>(closed.error(), std::move(*this));
 }
 
 Result<ImportedMapping, Refused<UnmappedImport>> AddressReservation::map(ImportedHandle&& handle) && noexcept {

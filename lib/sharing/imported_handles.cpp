@@ -2,9 +2,14 @@
 #include "imported_handles.hpp"
 
 #include "../core/host_wish.hpp"
+#include "../dma/range.hpp"
 #include "handle_calls.hpp"
 #include "import_check.hpp"
 #include "shared_opens.hpp"
+
+#include <devshare/detail/owned.hpp>
+
+#include <mutex>
 
 namespace devshare::detail {
 namespace {
@@ -13,6 +18,7 @@ namespace {
 struct ImportedHandleRecord final : HandleRecord, SharedOpen {
   TicketFields fields;
   AccessMode access{};
+  bool size_checked = false;  // guarded by Lock::imports
 };
 
 using Handles = SharedOpens<ImportedHandleRecord>;
@@ -48,8 +54,39 @@ Result<void> free_now(ImportedHandleRecord& record) noexcept {
                        acl::Entry::aclrtFreePhysical, code);
 }
 
-Result<void> drop(HandleRecord* record) noexcept { return handles().release(imported(record), &free_now); }
+Result<void> drop(HandleRecord* record) noexcept {
+  return handles().release(imported(record), &free_now, Handles::WhenRefused::open_as_before);
+}
 void abandon(HandleRecord* record) noexcept { handles().abandon(imported(record)); }
+
+// Whether the memory is as long as its ticket says: the runtime compares that when it is mapped, and says so in no other
+// way. A handle that was let be with a forged size would stand in the way of honest tickets of the same token.
+Result<void> check_size(ImportedHandleRecord& record) noexcept {
+  {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    if (record.size_checked) return {};
+  }
+  constexpr Operation operation = Operation::import_handle;
+  HandleRecord looked_at = record;
+  looked_at.needs_access = false;  // nobody touches it
+  DEVSHARE_TRY(range, reserve_range(record.session, record.device, record.physical_size, operation));
+  auto mapped = map_piece(*range, &looked_at, operation);
+  if (mapped) {
+    if (auto unmapped = unmap_last_piece(*range, operation); !unmapped) mapped = unmapped.error();
+  }
+  if (!range->pieces.empty()) {
+    park(range, record.physical_size, mapped.error());
+    return mapped;
+  }
+  if (auto released = release_range(range, operation); !released) {
+    park(range, record.physical_size, released.error());
+    return released;
+  }
+  DEVSHARE_CHECK(std::move(mapped));
+  const std::lock_guard lock(mutex_of(Lock::imports));
+  record.size_checked = true;
+  return {};
+}
 
 }  // namespace
 
@@ -95,6 +132,10 @@ Result<PhysicalValue> open_imported_handle(const ReceivedTicket& ticket, const D
   DEVSHARE_CHECK(check_ticket(fields, device, nullptr, AccessMode::read_write, operation));
   listen_for_imports();
   DEVSHARE_TRY(record, import_handle(fields, device, AccessMode::read_write, populate));
+  if (auto checked = check_size(*imported(record)); !checked) {
+    (void)drop_or_park(record);
+    return checked.error();
+  }
   return PhysicalValue{record, static_cast<std::size_t>(fields.slice_size), record->physical_size, record->device};
 }
 

@@ -77,9 +77,11 @@ class SharedOpens {
     return error;
   }
 
-  // Gives one reference up. With the last one `close(record)` is called, without a lock, and the record is gone.
+  // Gives one reference up. With the last one `close(record)` is called, without a lock, and the record is gone; or it
+  // is open as before, with that reference, where a refusal can be tried again.
+  enum class WhenRefused : std::uint8_t { gone, open_as_before };
   template <class Close>
-  Result<void> release(Record* record, Close close) {
+  Result<void> release(Record* record, Close close, WhenRefused when_refused = WhenRefused::gone) {
     {
       const std::lock_guard lock(mutex_of(Lock::imports));
       if (--record->references != 0) return {};
@@ -88,7 +90,12 @@ class SharedOpens {
     }
     const Result<void> closed = close(*record);
     const std::lock_guard lock(mutex_of(Lock::imports));
-    end(record, record->error);
+    if (!closed && when_refused == WhenRefused::open_as_before) {
+      record->state = State::open;
+      changed_.notify_all();
+    } else {
+      end(record, record->error);
+    }
     return closed;
   }
 

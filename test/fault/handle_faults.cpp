@@ -199,17 +199,3 @@ TEST_CASE("a wake that fails at any of its pieces sleeps on, whole, and wakes wh
   });
   story.run();
 }
-
-TEST_CASE("a mapping that cannot be unmapped is parked, not freed") {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const Party a(me);
-    Mapping mapping = a.map(pattern(block));
-    host::fail(Entry::aclrtUnmapMem, 1, injected);
-    auto closed = std::move(mapping).close();
-    a.refused(closed, {Errc::refused, injected, Reason::injected}, "the unmap is refused");
-    me.expect(a.runtime.parked().objects == 1 && a.runtime.parked().bytes == block, "it is parked");
-    me.expect_equal(host::bytes_in_use(0), block, "and not freed");
-  });
-  story.run();
-}

@@ -232,6 +232,47 @@ TEST_CASE("a pool of the importer: several handles of the exporter in one range,
   story.run();
 }
 
+TEST_CASE("a pool shows its pieces, and each can be shared by itself") {
+  constexpr std::size_t size = 3 * MiB;
+  constexpr std::size_t whole = 4 * MiB;
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    AddressReservation range = me.must(AddressReservation::reserve(a.device, 3 * whole), "a range");
+    const auto memory = [&] { return me.must(PhysicalHandle::allocate(a.device, size), "memory"); };
+    Mapping pool = me.must(std::move(range).map(memory()), "the first piece");
+    for (int more = 0; more < 2; ++more) me.must(pool.extend(memory()), "another");
+    me.expect_equal(pool.pieces(), std::size_t{3}, "three are there");
+    for (std::size_t i = 0; i < 3; ++i) {
+      const DeviceSpan<std::byte> piece = pool.piece(i);
+      me.expect(piece.size() == size && piece.data() == pool.address() + static_cast<std::ptrdiff_t>(i * whole),
+                "each where its pages are, as long as it was asked for");
+      a.write(piece, pattern(size, i));
+    }
+    me.expect(pool.piece(3).empty(), "and no fourth");
+    auto token = me.must(
+        export_handle<v2>(me.must(PhysicalHandle::retain_from(a.device, pool.piece(1)), "the second is retained")),
+        "and exported");
+    a.share_with("B", token);
+    me.pause_until("B", "closed");
+    end(me, me.must(std::move(token).close(), "A ends the export"));
+    me.must(pool.release_backing(), "it sleeps");
+    me.expect(pool.pieces() == 0 && pool.piece(0).empty(), "with nothing to show");
+    end(me, std::move(pool));
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    ImportedMapping mapping = b.import(b.ticket_from("A"));
+    me.expect(b.read(mapping.bytes()) == pattern(size, 1), "B has the second piece");
+    end(me, std::move(mapping));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
 TEST_CASE("B037 sleep and wake: the addresses stay, the device has the bytes back unless somebody else holds them") {
   constexpr std::size_t size = 4 * MiB;
   Story story;

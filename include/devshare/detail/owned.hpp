@@ -21,10 +21,12 @@ DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noex
 //     static Result<void> close(const Session&, const Value&) noexcept;
 //     static void abandon(const Value&) noexcept;          // no runtime to close it with: drop the library's own part
 //     static const void* identity(const Value&) noexcept;  // for reports
+//     static void park(const Value&, const Error&) noexcept;  // optional: what the destructor does with what close() left
 //   };
 //
 // Moved from, it is empty; so is it after close, whatever close returned. The destructor closes, never throws, and
-// reports a failure once. In a forked child, and after the runtime is gone, it does nothing.
+// reports a failure once, by park() where there is one. In a forked child, and after the runtime is gone, it does
+// nothing.
 template <class Policy>
 class Owned {
  public:
@@ -63,6 +65,14 @@ class Owned {
     return Policy::close(session, value_);
   }
 
+  // The same where a refused close leaves something to hold: that is held as before.
+  Result<void> close_or_keep(Operation operation) noexcept {
+    if (!session_.alive()) [[unlikely]] return close(operation);
+    auto closed = Policy::close(session_, value_);
+    if (closed) [[likely]] session_ = {};
+    return closed;
+  }
+
   // Gives up ownership without closing.
   Value release() noexcept {
     session_ = {};
@@ -81,7 +91,11 @@ class Owned {
     }
     const void* const identity = Policy::identity(value);  // before: with close its record may be gone
     if (auto closed = Policy::close(session, value); !closed) [[unlikely]] {
-      report({DiagnosticEvent::close_failed, closed.error(), identity});
+      if constexpr (requires { Policy::park(value, closed.error()); }) {
+        Policy::park(value, closed.error());
+      } else {
+        report({DiagnosticEvent::close_failed, closed.error(), identity});
+      }
     }
   }
 
