@@ -45,12 +45,13 @@ Result<SharedNotify> SharedNotify::create(const Device& device) noexcept {
 
 Result<NotifyTicket> SharedNotify::admit(BarePid importer) const noexcept {
   if (!owned_.holds()) return Error(Errc::closed, Operation::admit);
+  DEVSHARE_TRY(self, detail::own_identity(Operation::admit));
   std::int32_t pid = importer.to_message();
   DEVSHARE_CHECK(call_on<&Table::aclrtNotifySetImportPid>(owned_.session(), owned_.value().device, Operation::admit,
                                                           owned_.value().native, &pid, std::size_t{1}));
   detail::SyncTicketFields fields;
   fields.owner_device = detail::driver_number(*owned_.session().record, owned_.value().device);
-  fields.exporter = detail::own_identity();
+  fields.exporter = self;
   std::memcpy(fields.name.data(), owned_.value().key.data(), fields.name.size());
   return NotifyTicket(detail::encode_sync_ticket(detail::SyncKind::notify, fields));
 }

@@ -55,12 +55,13 @@ Result<SharedEvent> SharedEvent::create(const Device& device) noexcept {
 }
 
 Result<EventTicket> SharedEvent::ticket() const noexcept {
+  DEVSHARE_TRY(self, detail::own_identity(Operation::export_event));
   acl::aclrtIpcEventHandle handle{};
   DEVSHARE_CHECK(call_with<&Table::aclrtIpcGetEventHandle>(owned_, owned_.value().device, Operation::export_event,
                                                            owned_.value().native, &handle));
   detail::SyncTicketFields fields;
   fields.owner_device = detail::driver_number(*owned_.session().record, owned_.value().device);
-  fields.exporter = detail::own_identity();
+  fields.exporter = self;
   std::memcpy(fields.name.data(), handle.reserved, sizeof handle.reserved);
   return EventTicket(detail::encode_sync_ticket(detail::SyncKind::event, fields));
 }

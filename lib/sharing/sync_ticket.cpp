@@ -69,7 +69,7 @@ Result<SyncTicketFields> decode_sync_ticket(SyncKind kind, std::span<const std::
 }
 
 Result<void> check_sync_ticket(const SyncTicketFields& fields, const Device& device, Operation operation) noexcept {
-  const ExporterIdentity self = own_identity();
+  DEVSHARE_TRY(self, own_identity(operation));
   const auto no = [&](Errc kind) {
     return Error(kind, operation,
                  {.device = device.number(), .peer_device = fields.owner_device, .pid = fields.exporter.pid});
