@@ -41,6 +41,9 @@ class ContextNumber {
 // The current context of the calling thread, or a refusal with 107002 (R1).
 acl::aclError current_context(ContextNumber* out);
 
+// Gives the calling thread a context, or none: for threads of the runtime that run a program's functions.
+void set_thread_context(ContextNumber context) noexcept;
+
 // The contexts of a process. alive() may be asked by any thread at any time; the others need the device module's lock.
 class ContextTable {
  public:

@@ -58,6 +58,8 @@ acl::aclError current_context(ContextNumber* out) {
   return refuse_without_context("this thread has no current device: call aclrtSetDevice or aclrtSetCurrentContext");
 }
 
+void set_thread_context(ContextNumber context) noexcept { chosen_context = context; }
+
 acl::aclError current_device(DeviceNumber* out) {
   ContextNumber context;
   if (const acl::aclError refused = current_context(&context)) return refused;

@@ -13,15 +13,19 @@ namespace {
 
 class FunctionTask final : public Task {
  public:
-  FunctionTask(void (*function)(void*), void* argument) noexcept
-      : Task(acl::Entry::none, Kind::user_function), function_(function), argument_(argument) {}
+  FunctionTask(ContextNumber context, void (*function)(void*), void* argument) noexcept
+      : Task(acl::Entry::none, Kind::user_function), context_(context), function_(function), argument_(argument) {}
 
+  // With the context of whoever launched it, and nothing left of that for the next one.
   acl::aclError run() override {
+    set_thread_context(context_);
     function_(argument_);
+    set_thread_context({});
     return 0;
   }
 
  private:
+  ContextNumber context_;
   void (*function_)(void*);
   void* argument_;
 };
@@ -35,7 +39,7 @@ acl::aclError enter(acl::aclrtStream stream, void (*function)(void*), void* argu
   if (function == nullptr) return refuse(acl::code::invalid_param, Reason::bad_argument, "function is null");
   StreamPlace place;
   if (const acl::aclError refused = place_of(stream, &place)) return refused;
-  return enqueue(place, std::make_unique<FunctionTask>(function, argument));
+  return enqueue(place, std::make_unique<FunctionTask>(place.context, function, argument));
 }
 
 }  // namespace

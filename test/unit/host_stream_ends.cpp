@@ -165,7 +165,10 @@ TEST_CASE("a function in a stream may make calls, also while aclFinalize waits f
   const auto work = [](void* argument) {
     Work& mine = *static_cast<Work*>(argument);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    mine.code = mine.rt.aclrtSetDevice(1);
+    std::int32_t device = -1;
+    mine.code = mine.rt.aclrtGetDevice(&device);  // that of the launch
+    if (mine.code == 0 && device != 0) mine.code = -1;
+    if (mine.code == 0) mine.code = mine.rt.aclrtSetDevice(1);
     void* memory = nullptr;
     if (mine.code == 0) mine.code = mine.rt.aclrtMalloc(&memory, size, 0);
     if (mine.code == 0) mine.code = mine.rt.aclrtFree(memory);
@@ -173,7 +176,9 @@ TEST_CASE("a function in a stream may make calls, also while aclFinalize waits f
   Work mine{host::table()};
   {
     StreamSession session;
-    REQUIRE(host::launch(session.stream(), work, &mine) == 0);
+    const acl::aclrtStream stream = session.stream();
+    REQUIRE(host::launch(stream, work, &mine) == 0);
+    REQUIRE(host::launch(stream, work, &mine) == 0);  // which does not meet what the first made current
   }
   CHECK(mine.code == 0);
 }
