@@ -297,6 +297,14 @@ void tell_events(LenderCore& core) noexcept {
   }
 }
 
+// A lease whose ticket was never sent: without it nobody holds anything.
+void drop_lease(LenderCore& core, Connection& connection, std::uint64_t id) noexcept {
+  const auto found = std::find_if(connection.leases.begin(), connection.leases.end(),
+                                  [&](const HeldLease& lease) { return lease.id == id; });
+  if (found == connection.leases.end()) return;
+  end_lease(core, connection, static_cast<std::size_t>(found - connection.leases.begin()), LendingEvent::Kind::returned);
+}
+
 }  // namespace
 
 bool watch_endpoint(LenderCore& core) noexcept {
@@ -321,6 +329,7 @@ void end_connection(LenderCore& core, Connection& connection) noexcept {
     connection.socket = {};
     connection.behind = false;
     connection.waiting.clear();
+    for (const UnsentAnswer& answer : std::exchange(connection.unsent, {})) drop_lease(core, connection, answer.lease);
   }
   if (connection.borrower.process && !connection.leases.empty()) return;
   core.any_ended = true;

@@ -60,6 +60,11 @@ struct WaitingRequest {
   std::string name;
 };
 
+struct UnsentAnswer {
+  std::uint64_t lease = 0;  // that it brings the ticket of; or 0
+  MessageBytes bytes;
+};
+
 struct Connection {
   std::uint64_t id = 0;
   UniqueFd socket;                 // none: it has ended, and its leases wait for the end of its process
@@ -72,6 +77,7 @@ struct Connection {
   Mechanisms can_import;
   std::vector<HeldLease> leases;
   std::vector<WaitingRequest> waiting;
+  std::vector<UnsentAnswer> unsent;     // that it had no room for
   std::vector<std::uint64_t> admitted;  // serials of the offers it is admitted to
 };
 
@@ -128,7 +134,7 @@ void answer_waiting(LenderCore& core) noexcept;
 
 // --- notices.cpp: under the lock ---
 
-// Whether the message is on its way.
+// Whether the message is on its way, or will be when there is room.
 bool send_to(LenderCore& core, Connection& connection, const Message& message) noexcept;
 // Tells every holder of an offer its generation and its state, and one connection all that it has not been told.
 void tell_holders(LenderCore& core, const OfferRecord& offer) noexcept;

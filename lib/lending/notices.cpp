@@ -31,6 +31,14 @@ bool tell(Connection& connection, HeldLease& lease) noexcept {
   return true;
 }
 
+// What could not be answered when it was asked. False: it cannot take any more now.
+bool send_answers(Connection& connection) noexcept {
+  auto next = connection.unsent.begin();
+  while (next != connection.unsent.end() && send_record(connection.socket.get(), next->bytes.bytes()) != EAGAIN) ++next;
+  connection.unsent.erase(connection.unsent.begin(), next);
+  return connection.unsent.empty();
+}
+
 void fall_behind(LenderCore& core, Connection& connection, bool behind) noexcept {
   if (connection.behind == behind) return;
   connection.behind = behind;
@@ -48,12 +56,23 @@ void watch(LenderCore& core, Connection& connection) noexcept {
   }
 }
 
-// An answer, which is asked for: who does not take it has asked for more than it reads, and is no borrower of ours.
+// An answer. There may be no room for it although its borrower reads what it asked for: news came first. Who does not
+// take that many has asked for more than it reads, and is no borrower of ours.
 bool send_to(LenderCore& core, Connection& connection, const Message& message) noexcept {
+  constexpr std::size_t most_unsent = 256;
   if (!connection.socket) return false;
-  const int failed = send_record(connection.socket.get(), encode(message).bytes());
-  if (failed == EAGAIN) end_connection(core, connection);
-  return failed == 0;
+  const MessageBytes bytes = encode(message);
+  if (connection.unsent.empty()) {
+    const int failed = send_record(connection.socket.get(), bytes.bytes());
+    if (failed != EAGAIN) return failed == 0;
+  }
+  if (connection.unsent.size() >= most_unsent) {
+    end_connection(core, connection);
+    return false;
+  }
+  connection.unsent.push_back({message.lease, bytes});
+  fall_behind(core, connection, true);
+  return true;
 }
 
 void tell_holders(LenderCore& core, const OfferRecord& offer) noexcept {
@@ -70,6 +89,7 @@ void tell_holders(LenderCore& core, const OfferRecord& offer) noexcept {
 }
 
 void tell_the_rest(LenderCore& core, Connection& connection) noexcept {
+  if (!send_answers(connection)) return;
   for (HeldLease& lease : connection.leases) {
     if (!tell(connection, lease)) return;
   }

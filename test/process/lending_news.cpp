@@ -88,6 +88,42 @@ TEST_CASE("a borrower that reads nothing is told the newest once it reads again,
   story.run();
 }
 
+TEST_CASE("a borrower that has read no news borrows all the same: what it asks for waits until there is room") {
+  constexpr std::uint64_t many = 2'000;  // more than a socket holds
+  constexpr int more = 20;
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    me.step("offered");
+    for (int round = 0; round < more; ++round) {
+      me.pause_until("B", fmt::format("holds {}", round));
+      for (std::uint64_t i = 0; i < many; ++i) me.must(lent.publish(), "A publishes");
+      me.step(fmt::format("published {}", round));
+    }
+    me.pause_until("B", "has the newest");
+    me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    me.pause_until("A", "offered");
+    Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+    std::vector<Lease> leases;
+    leases.push_back(me.must(borrower.borrow("m", 10s), "B borrows"));
+    for (int round = 0; round < more; ++round) {
+      me.step(fmt::format("holds {}", round));
+      me.pause_until("A", fmt::format("published {}", round));
+      leases.push_back(me.must(borrower.borrow("m", 10s), "and once more"));
+    }
+    me.expect_equal(me.must(leases.front().wait_newer(more * many, 10s), "and the newest comes"), more * many + 1, "as ever");
+    me.step("has the newest");
+  });
+  story.run();
+}
+
 TEST_CASE("both sides have a descriptor for an event loop: readable when there is something, and only then") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
