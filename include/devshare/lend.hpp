@@ -190,7 +190,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the offer is withdrawn when this object e
     if (auto ended = detail::close_offer(offer_, deadline); !ended) {
       return Refused<Lent>(ended.error(), std::move(*this));
     }
-    return take();
+    return take<Result<Owner, Refused<Lent>>>();
   }
   void close(Deadline) & = delete;       // write std::move(lent).close(deadline): it ends the offer and gives the memory back
   void close(Deadline) const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
@@ -200,7 +200,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the offer is withdrawn when this object e
   // Errors: closed, forked, runtime_gone; refused, when the runtime did not close the export: then the memory is parked.
   DEVSHARE_CONSUMES Result<Owner> revoke(Deadline grace) && noexcept {
     if (auto ended = detail::revoke_offer(offer_, grace); !ended) return ended.error();
-    return take();
+    return take<Result<Owner>>();
   }
   void revoke(Deadline) & = delete;       // write std::move(lent).revoke(grace): it ends the offer and gives the memory back
   void revoke(Deadline) const& = delete;  // const, or still inside a Result: make a named object of it first, then revoke that
@@ -212,11 +212,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the offer is withdrawn when this object e
   detail::OfferedOwner<Owner>& held() const noexcept {
     return static_cast<detail::OfferedOwner<Owner>&>(detail::memory_of_offer(offer_));
   }
-  Owner take() noexcept {
+  template <class R>
+  R take() noexcept {
     auto& held = static_cast<detail::OfferedOwner<Owner>&>(detail::memory_of_closed_offer(offer_));
-    Owner owner = std::move(held.owner);
-    held.destroy(held);
-    return owner;
+    struct Emptied {
+      detail::OfferedMemory& held;
+      ~Emptied() { held.destroy(held); }
+    } const emptied{held};
+    return std::move(held.owner);
   }
 
   detail::Owned<detail::OfferPolicy> offer_;
