@@ -269,10 +269,15 @@ void deal_with(LenderCore& core, const epoll_event& event) noexcept {
   if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (void)receive(core, *connection);
 }
 
-// Connections that have ended and hold nothing any more.
+// Connections that have ended and hold nothing any more; where there is no endpoint, also those that only hold nothing:
+// perhaps nobody dispatches any more, and what they ask for would stay without an answer.
 void sweep(LenderCore& core) noexcept {
   const Locked lock = lock_lending();
   if (!std::exchange(core.any_ended, false)) return;
+  for (auto& [id, connection] : core.connections) {
+    if (core.closed && connection->leases.empty() && connection->waiting.empty()) end_connection(core, *connection);
+  }
+  core.any_ended = false;
   std::erase_if(core.connections, [](const auto& entry) { return !entry.second->socket && entry.second->leases.empty(); });
 }
 

@@ -58,7 +58,7 @@ void drop_leases(OfferRecord& offer) noexcept {
   LenderCore& core = *offer.core;
   for (auto& [id, connection] : core.connections) {
     std::erase_if(connection->leases, [&](const HeldLease& lease) { return lease.offer == &offer; });
-    if (!connection->socket && connection->leases.empty()) core.any_ended = true;
+    if ((!connection->socket || core.closed) && connection->leases.empty()) core.any_ended = true;
   }
   offer.holders = 0;
 }
@@ -248,7 +248,7 @@ void end_lease(LenderCore& core, Connection& connection, std::size_t index, Lend
   if (offer.parked) set_parked_holders(&offer, offer.holders);
   std::swap(lease, connection.leases.back());
   connection.leases.pop_back();
-  if (!connection.socket && connection.leases.empty()) core.any_ended = true;
+  if ((!connection.socket || core.closed) && connection.leases.empty()) core.any_ended = true;
   core.turn.changed();
 }
 

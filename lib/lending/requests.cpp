@@ -170,10 +170,10 @@ void answer_waiting(LenderCore& core) noexcept {
   std::vector<std::pair<std::uint64_t, WaitingRequest>> ready;
   {
     const Locked lock = lock_lending();
-    for (auto& [id, connection] : core.connections) {
-      std::erase_if(connection->waiting, [&](WaitingRequest& request) {
+    for (auto& entry : core.connections) {  // no structured binding: clang 14 lets no lambda have one
+      std::erase_if(entry.second->waiting, [&](WaitingRequest& request) {
         if (!core.closed && find_offer(core, request.name) == nullptr) return false;
-        ready.emplace_back(id, std::move(request));
+        ready.emplace_back(entry.first, std::move(request));
         return true;
       });
     }
@@ -183,6 +183,8 @@ void answer_waiting(LenderCore& core) noexcept {
       answer(core, *found->second, request, true);
     }
   }
+  const Locked lock = lock_lending();
+  if (core.closed) core.any_ended = true;
 }
 
 bool handle_message(LenderCore& core, Connection& connection, const Message& message) noexcept {

@@ -350,3 +350,41 @@ TEST_CASE("2,000 offers that nobody reads hold nothing, and are closed at once; 
   });
   story.run();
 }
+
+TEST_CASE("a lender that has closed its endpoint lets go of who holds nothing more, and leaves no question unanswered") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      Lent other = me.must(lender.offer("other", a.allocate(pattern(size))), "and another");
+      {
+        Serving serving = me.must(serve(lender), "a thread serves");
+        me.pause_until("B", "holds");
+      }
+      me.must(std::move(lender).close(), "A closes its endpoint");
+      me.must(me.must(std::move(lent).close(30s), "A waits for B").close(), "and frees");
+      me.step("closed");
+      me.pause_until("B", "answered");  // and dispatches no more
+      me.must(me.must(std::move(other).close(30s), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    {
+      Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+      Lease lease = me.must(borrower.borrow("m", 10s), "B borrows");
+      me.step("holds");
+      me.expect(soon([&] { return lease.wanted_back(); }), "it is wanted back");
+      me.must(std::move(lease).close(), "B returns it");
+      me.pause_until("A", "closed");
+      refused_as(me, borrower.borrow("other", 1s), Errc::exporter_gone, "B is told that nobody lends any more");
+      me.step("answered");
+    }
+    b.leave();
+  });
+  story.run();
+}
