@@ -270,7 +270,7 @@ TEST_CASE("what is taken back before it has arrived is a lease that says so; new
       right.generation = 7;
       me.expect(peer.send(right), "A lends");
       Message newer = message_of(MessageType::newer, 0, 5);
-      for (const std::uint64_t generation : {9, 3, 0, 8}) {
+      for (const std::uint64_t generation : {9UL, 3UL, 0UL, 8UL}) {
         newer.generation = generation;
         me.expect(peer.send(newer), "news");
       }
