@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peer: the process at the other end of a connection, as the kernel names it. Allow: who of them may.
+// PeerProcess: the process at the other end of a connection, as the kernel names it. Allow: who of them may.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace devshare {
 
 // What the kernel vouches for. The pid is what this process sees: 0 for a process of a pid namespace that is not seen
 // from here.
-struct Peer {
+struct PeerProcess {
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -18,7 +18,7 @@ struct Peer {
 // who holds no right to the socket itself does not come as far.
 class Allow {
  public:
-  using Question = bool (*)(const Peer& peer, void* user);
+  using Question = bool (*)(const PeerProcess& peer, void* user);
 
   // Processes of the user of this process. The default.
   static constexpr Allow same_user() noexcept { return Allow(nullptr, nullptr, Rule::same_user); }
@@ -31,7 +31,7 @@ class Allow {
   template <class Users>
   static constexpr Allow users(const Users& list) noexcept {
     return ask(
-        [](const Peer& peer, void* user) {
+        [](const PeerProcess& peer, void* user) {
           for (const auto uid : *static_cast<const Users*>(user)) {
             if (static_cast<std::uint32_t>(uid) == peer.uid) return true;
           }
@@ -43,7 +43,7 @@ class Allow {
   static void users(const Users&&) = delete;  // the list would end before it is asked: keep it in a named object
 
   constexpr bool other_users() const noexcept { return rule_ != Rule::same_user; }
-  bool allows(const Peer& peer, std::uint32_t own_user) const {
+  bool allows(const PeerProcess& peer, std::uint32_t own_user) const {
     if (rule_ == Rule::ask) return question_ != nullptr && question_(peer, user_);
     return rule_ == Rule::everybody || peer.uid == own_user;
   }

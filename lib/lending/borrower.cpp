@@ -85,7 +85,7 @@ Result<void> be_introduced(BorrowerCore& core, BarePid self, Deadline deadline, 
     if (!heard) return Error(Errc::timed_out, Operation::borrow);
     if (core.gone) return core.why_gone;
   }
-  const Peer& lender = core.lender.peer;
+  const PeerProcess& lender = core.lender.peer;
   if (lender.uid == 0 || permits(allowed, lender)) return {};
   return Error(Errc::not_permitted, Operation::borrow, {.pid = lender.pid});
 }

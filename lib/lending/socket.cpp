@@ -163,7 +163,7 @@ bool find_process(Sender& sender) noexcept {
   return static_cast<bool>(sender.process);
 }
 
-bool permits(const Allow& allow, const Peer& peer) noexcept {
+bool permits(const Allow& allow, const PeerProcess& peer) noexcept {
 #if defined(__cpp_exceptions)
   try {
     return allow.allows(peer, ::geteuid());

@@ -24,7 +24,7 @@ using host::UniqueFd;
 
 // The process that sent the first message of a connection, which need not be the one that made the socket.
 struct Sender {
-  Peer peer;
+  PeerProcess peer;
   UniqueFd process;    // a pidfd; none where the kernel has none to give
   bool known = false;  // the kernel said who it is
   bool no_room = false;  // there was no descriptor left for its process
@@ -68,7 +68,7 @@ Received receive_introduction(int fd, Record& record, Sender& sender) noexcept;
 bool find_process(Sender& sender) noexcept;
 
 // Whether a policy says yes. One that throws has not.
-bool permits(const Allow& allow, const Peer& peer) noexcept;
+bool permits(const Allow& allow, const PeerProcess& peer) noexcept;
 
 // What a failed system call of a socket means.
 Error socket_error(Operation operation, int system_errno) noexcept;

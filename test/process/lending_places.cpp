@@ -69,11 +69,11 @@ TEST_CASE("other users are let in as far as both policies say, and then it is th
   static const std::vector<uid_t> those{0, nobody};
   static const std::vector<uid_t> others{1};
   const auto answers = [](bool yes) {
-    return Allow::ask([](const Peer& peer, void* answer) { return peer.pid > 0 && answer != nullptr; },
+    return Allow::ask([](const PeerProcess& peer, void* answer) { return peer.pid > 0 && answer != nullptr; },
                       yes ? const_cast<char*>("yes") : nullptr);
   };
   const auto throws = Allow::ask(
-      [](const Peer&, void*) -> bool {
+      [](const PeerProcess&, void*) -> bool {
 #if defined(__cpp_exceptions)
         throw 1;
 #else
