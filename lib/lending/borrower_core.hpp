@@ -61,6 +61,9 @@ void tell_lender(BorrowerCore& core, const Message& message) noexcept;
 void flush(BorrowerCore& core) noexcept;
 void lender_gone(BorrowerCore& core, const Error& why) noexcept;
 
+// Sends what connections that have ended could not. Takes the lock.
+void flush_leftovers() noexcept;
+
 // Takes the lock; with the last reference the connection ends, once everything has been told.
 void drop_reference(BorrowerCore& core) noexcept;
 

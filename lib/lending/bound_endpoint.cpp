@@ -51,8 +51,8 @@ Result<UniqueFd> lock_file(int directory, const std::string& name, mode_t mode) 
 }
 
 // Somebody listens there: another program, since a lender would have had the lock.
-bool somebody_listens(const Address& address) noexcept {
-  const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<bool> somebody_listens(const Address& address) noexcept {
+  DEVSHARE_TRY(probe, new_socket(operation));
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address.name), address.size) == 0 ||
          errno != ECONNREFUSED;
 }
@@ -101,7 +101,9 @@ Result<BoundEndpoint> BoundEndpoint::bind_path(const Endpoint& endpoint, bool fo
   struct stat there {};
   if (::fstatat(bound.directory_.get(), bound.name_.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
     // What a killed lender left may go; anything else is not ours to touch.
-    if (!S_ISSOCK(there.st_mode) || somebody_listens(address)) return Error(Errc::endpoint_in_use, operation);
+    if (!S_ISSOCK(there.st_mode)) return Error(Errc::endpoint_in_use, operation);
+    DEVSHARE_TRY(in_use, somebody_listens(address));
+    if (in_use) return Error(Errc::endpoint_in_use, operation);
     (void)::unlinkat(bound.directory_.get(), bound.name_.c_str(), 0);
   }
   const mode_t mode = for_all_users ? 0666 : 0600;

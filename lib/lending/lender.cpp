@@ -127,10 +127,14 @@ Result<std::size_t> Lender::dispatch(Deadline deadline) & noexcept {
   detail::reap_orphans();
   detail::LenderCore& core = *lender_.value().core;
   std::size_t dealt_with = 0;
-  detail::Locked lock = detail::lock_lending();
-  core.turn.wait(
-      lock, deadline, [&] { return dealt_with != 0; },
-      [&](Deadline until) { dealt_with = detail::dispatch_events(core, until); });
+  {
+    detail::Locked lock = detail::lock_lending();
+    ++core.references;  // a hook may end the Lender
+    core.turn.wait(
+        lock, deadline, [&] { return dealt_with != 0; },
+        [&](Deadline until) { dealt_with = detail::dispatch_events(core, until); });
+  }
+  detail::drop_reference(core);
   return dealt_with;
 }
 

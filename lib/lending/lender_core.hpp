@@ -116,7 +116,7 @@ struct LenderCore final : LendingCore {
   Turn turn;
 };
 
-// --- connections.cpp: the dispatcher's ---
+// --- dispatch.cpp, accepting.cpp, connections.cpp: the dispatcher's ---
 
 // Deals with what is ready, or waits for it until the deadline; the number of things it dealt with.
 std::size_t dispatch_events(LenderCore& core, Deadline deadline) noexcept;
