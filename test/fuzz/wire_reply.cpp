@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const ReplyBytes again = encode(*reply);
     if (!std::equal(bytes.begin(), bytes.end(), again.begin(), again.end())) std::abort();
     if ((reply->code == 0) != (reply->reason == devshare::detail::Reason::none)) std::abort();
-    const bool memory = reply->code == 0 && reply->op != Op::hello;
+    const bool memory = reply->code == 0 && (reply->op == Op::import_memory || reply->op == Op::import_handle);
     if (memory && (reply->size == 0 || reply->size + reply->offset < reply->size)) std::abort();
     if (reply->code == 0 && reply->op == Op::admit) std::abort();
   }
