@@ -43,17 +43,20 @@ Result<void> export_for_borrower(OfferRecord& offer, Mechanisms can) noexcept {
   return last;
 }
 
-Result<TicketBytes> make_ticket(OfferRecord& offer, const Connection& connection, const WaitingRequest& request) noexcept {
+bool is_admitted(const Connection& connection, const OfferRecord& offer) noexcept {
+  return std::find(connection.admitted.begin(), connection.admitted.end(), offer.serial) != connection.admitted.end();
+}
+
+// Without the lock: the runtime is called.
+Result<TicketBytes> make_ticket(OfferRecord& offer, const Connection& connection, const WaitingRequest& request,
+                                bool admitted) noexcept {
   if (!offer.session.alive()) return unusable(offer.session, Operation::serve);
   if (connection.borrower.peer.pid == ::getpid()) return Error(Errc::self_import, Operation::serve, {.device = offer.device});
   if (request.access == AccessMode::read_write && offer.access == AccessMode::read_only) {
     return Error(Errc::access_mismatch, Operation::serve, {.device = offer.device});
   }
   DEVSHARE_CHECK(export_for_borrower(offer, connection.can_import));
-  const auto& admitted = connection.admitted;
-  if (std::find(admitted.begin(), admitted.end(), offer.serial) != admitted.end()) {
-    return issue_ticket(offer.exported, request.slice, request.access);
-  }
+  if (admitted) return issue_ticket(offer.exported, request.slice, request.access);
   const BarePid pid = BarePid::from_peer_message(connection.bare_pid);
   return admit(offer.exported, {&pid, 1}, request.slice, request.access);
 }
@@ -70,8 +73,7 @@ void refuse(LenderCore& core, Connection& connection, const WaitingRequest& requ
 
 void lend(LenderCore& core, Connection& connection, const WaitingRequest& request, OfferRecord& offer,
           const TicketBytes& ticket) noexcept {
-  auto& admitted = connection.admitted;
-  if (std::find(admitted.begin(), admitted.end(), offer.serial) == admitted.end()) admitted.push_back(offer.serial);
+  if (!is_admitted(connection, offer)) connection.admitted.push_back(offer.serial);
   HeldLease lease;
   lease.id = ++core.next_lease;
   lease.request = request.request;
@@ -136,6 +138,7 @@ void cancel(LenderCore& core, Connection& connection, std::uint32_t request) noe
 
 void answer(LenderCore& core, Connection& connection, const WaitingRequest& request, bool may_wait) noexcept {
   OfferRecord* offer = nullptr;
+  bool admitted = false;
   {
     const Locked lock = lock_lending();
     if (!connection.socket) return;  // it took an earlier answer badly: a lease of it would never end
@@ -152,8 +155,9 @@ void answer(LenderCore& core, Connection& connection, const WaitingRequest& requ
       return refuse(core, connection, request, Error(Errc::no_such_offer, Operation::serve));
     }
     ++offer->busy;
+    admitted = is_admitted(connection, *offer);
   }
-  const Result<TicketBytes> ticket = make_ticket(*offer, connection, request);
+  const Result<TicketBytes> ticket = make_ticket(*offer, connection, request, admitted);
   const Locked lock = lock_lending();
   --offer->busy;
   if (!ticket) {
