@@ -2,6 +2,7 @@
 // Sharing memory that is in huge pages of the machine, or has all its pages from the start: both sides have the bytes,
 // both know what they have, and the pool of the machine is whole again however the processes end.
 #include "support/huge_pages.hpp"
+#include "support/sanitizers.hpp"
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
@@ -394,6 +395,7 @@ long faults_of_both(Placement placement, HostBacking::Pages expected) {
 }  // namespace
 
 TEST_CASE("64 MiB that both sides touch whole cost at most a 25th of the page faults in huge pages") {
+  if (under_sanitizer()) DEVSHARE_SKIP("a sanitizer has page faults of its own");
   const HugePages pool(33);  // aclrtMalloc takes a few bytes more than it is asked for
   if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
   const long normal = faults_of_both({}, HostBacking::Pages::normal);
