@@ -187,8 +187,10 @@ TEST_CASE("a storm of kills over shared memory: no reader ever sees more than th
     };
     for (pid_t& pid : workers) pid = start();
     const int kills = (under_sanitizer() ? 40 : 150) * times_over();
-    for (int kill = 0; kill < kills; ++kill) {
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
+    // Until there was enough of everything too: where a process takes long to begin, it is killed before it has done much.
+    const auto enough = [&] { return weather->shared.load() > 100 && weather->joined.load() > 100; };
+    for (int kill = 0; kill < kills || !enough(); ++kill) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % (under_sanitizer() ? 40'000 : 4'000)));
       pid_t& victim = workers[random() % workers.size()];
       ::kill(victim, SIGKILL);
       const int status = status_of(victim);
@@ -199,7 +201,6 @@ TEST_CASE("a storm of kills over shared memory: no reader ever sees more than th
     for (const pid_t pid : workers) me.expect_equal(status_of(pid), 0, "the last workers end by themselves");
     me.expect_equal(status_of(reader), 0, "the reader ends by itself");
     me.expect(weather->read.load() > 100, "there was reading");
-    me.expect(weather->shared.load() > 100 && weather->joined.load() > 100, "there was sharing and joining");
     me.expect(weather->most_seen.load() <= 40 * unit,
               fmt::format("never more than capacity: {}", weather->most_seen.load()));
     me.expect(weather->most_seen.load() > 0, "but something");
