@@ -293,7 +293,7 @@ TEST_CASE("memory that is wanted at once has all its pages: touching it faults n
   const HostBacking backing = backing_at(ready, size);
   CHECK(is_normal(backing));
   CHECK(backing.populated);
-  CHECK(faults_of_touching(ready, size) < pages / 16);
+  if (!devshare::test::under_sanitizer()) CHECK(faults_of_touching(ready, size) < pages / 16);  // its own pages fault as well
   CHECK(one_by_one > pages / 16);
   holds_bytes(session, ready, size, 1);
   REQUIRE(session.acl.aclrtFree(ready) == 0);
@@ -308,7 +308,7 @@ TEST_CASE("a handle whose memory is wanted at once has its pages before it is ma
   std::byte* const place = session.reserve(8 * MiB);
   REQUIRE(session.acl.aclrtMapMem(place, 8 * MiB, 0, handle, 0) == 0);
   CHECK(backing_at(place, 8 * MiB).populated);
-  CHECK(faults_of_touching(place, 8 * MiB) < 2048 / 16);
+  if (!devshare::test::under_sanitizer()) CHECK(faults_of_touching(place, 8 * MiB) < 2048 / 16);  // its own pages fault as well
   holds_bytes(session, place, 8 * MiB, 1);
   REQUIRE(session.acl.aclrtUnmapMem(place) == 0);
   REQUIRE(session.acl.aclrtFreePhysical(handle) == 0);

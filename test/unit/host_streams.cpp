@@ -97,8 +97,8 @@ TEST_CASE("1,000 streams keep their order and cost no 1,000 threads") {
   bool all_in_order = true;
   for (const Counter& counter : counters) all_in_order = all_in_order && counter.in_order && counter.next == tasks;
   CHECK(all_in_order);
-  for (const acl::aclrtStream stream : streams) {
-    REQUIRE(session.acl.aclrtMemsetAsync(memory, size, 1, size, stream) == 0);
+  for (std::size_t i = 0; i < count; ++i) {  // each writes its own bytes: nothing orders one stream after another
+    REQUIRE(session.acl.aclrtMemsetAsync(static_cast<char*>(memory) + i, 1, 1, 1, streams[i]) == 0);
   }
   CHECK(session.acl.aclrtSynchronizeDevice() == 0);
   CHECK(threads_of_process() <= threads + 64);
@@ -112,12 +112,13 @@ TEST_CASE("copies alone are worked off by two threads, and aclFinalize leaves no
   const std::size_t threads = threads_of_process();
   {
     StreamSession session;
-    void* const memory = block(session);
     const LockedBytes bytes(size, 'x');
     std::array<acl::aclrtStream, 32> streams{};
+    std::array<void*, 32> memory{};  // each its own: nothing orders one stream after another
     for (acl::aclrtStream& stream : streams) stream = session.stream();
+    for (void*& each : memory) each = block(session);
     for (int round = 0; round < 20; ++round) {
-      for (const acl::aclrtStream stream : streams) REQUIRE(session.to_device(memory, bytes, stream) == 0);
+      for (std::size_t i = 0; i < streams.size(); ++i) REQUIRE(session.to_device(memory[i], bytes, streams[i]) == 0);
     }
     CHECK(session.acl.aclrtSynchronizeDevice() == 0);
     CHECK(threads_of_process() > threads);
