@@ -19,7 +19,7 @@ constexpr std::size_t size = 64 * 1024;
 // Host memory that a stream reads by itself, later.
 struct Locked {
   struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
+    void operator()(std::byte* memory) const { std::free(memory); }
   };
   std::unique_ptr<std::byte, Free> bytes{static_cast<std::byte*>(std::aligned_alloc(4096, size))};
   HostRegistration registration;
