@@ -26,22 +26,30 @@ std::size_t room_for_strangers() noexcept {
   return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / 4, most_strangers));
 }
 
-// Ends the connection that has been silent longest, other than one that is about to speak; false when all have spoken.
-bool end_oldest_stranger(LenderCore& core, const Connection* but = nullptr) noexcept {
+// There is no descriptor for it. The first word to it, and the last.
+void say_no_room(int socket) noexcept {
+  Message message;
+  message.type = MessageType::refused;
+  message.error = to_message(Error(Errc::fd_limit, Operation::serve));
+  (void)send_introduction(socket, encode(message).bytes());
+}
+
+// The connection that has been silent longest, other than one that is about to speak; null when all have spoken.
+Connection* oldest_stranger(LenderCore& core, const Connection* but = nullptr) noexcept {
   Connection* oldest = nullptr;
   for (auto& [id, connection] : core.connections) {
     if (!connection->stranger || connection.get() == but) continue;
     if (oldest == nullptr || connection->since < oldest->since) oldest = connection.get();
   }
-  if (oldest == nullptr) return false;
-  end_connection(core, *oldest);
-  return true;
+  return oldest;
 }
 
 Connection* add_connection(LenderCore& core, UniqueFd&& socket, bool stranger) noexcept {
   ask_who_sends(socket.get());
   const Locked lock = lock_lending();
-  if (stranger && core.strangers >= few_strangers && core.strangers >= room_for_strangers()) end_oldest_stranger(core);
+  if (stranger && core.strangers >= few_strangers && core.strangers >= room_for_strangers()) {
+    end_connection(core, *oldest_stranger(core));
+  }
   auto connection = std::make_unique<Connection>();
   connection->id = core.next_connection++;
   connection->since = monotonic_now();
@@ -59,12 +67,7 @@ Connection* add_connection(LenderCore& core, UniqueFd&& socket, bool stranger) n
 void turn_away(LenderCore& core) noexcept {
   core.reserve = {};
   const UniqueFd socket(::accept4(core.endpoint.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket) {
-    Message message;
-    message.type = MessageType::refused;
-    message.error = to_message(Error(Errc::fd_limit, Operation::serve));
-    (void)send_introduction(socket.get(), encode(message).bytes());
-  }
+  if (socket) say_no_room(socket.get());
 }
 
 }  // namespace
@@ -81,7 +84,13 @@ bool make_room(LenderCore& core, const Connection* but) noexcept {
   constexpr int at_once = 8;
   const Locked lock = lock_lending();
   bool any = false;
-  for (int i = 0; i < at_once && end_oldest_stranger(core, but); ++i) any = true;
+  for (int i = 0; i < at_once; ++i) {
+    Connection* const stranger = oldest_stranger(core, but);
+    if (stranger == nullptr) break;
+    say_no_room(stranger->socket.get());  // it may have been about to speak
+    end_connection(core, *stranger);
+    any = true;
+  }
   return any;
 }
 
@@ -112,7 +121,6 @@ void accept_all(LenderCore& core) noexcept {
 void time_has_come(LenderCore& core) noexcept {
   drain(core.timer.get());
   const Locked lock = lock_lending();
-  core.timer_armed = false;
   const std::int64_t now = monotonic_now();
   std::int64_t next = introduction_time;
   for (auto& [id, connection] : core.connections) {
@@ -128,6 +136,7 @@ void time_has_come(LenderCore& core) noexcept {
     if (!core.reserve) core.reserve = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     core.accepting = add_watch(core, core.endpoint.fd(), about_endpoint);
   }
+  core.timer_armed = false;  // only now: ending a connection would have set it, for all others from the start again
   set_timer(core, next);
 }
 

@@ -59,7 +59,9 @@ Result<void> be_introduced(BorrowerCore& core, BarePid self, Deadline deadline, 
   hello.pid = self.to_message();
   hello.mechanisms = importable(core.device);
   if (const int failed = send_introduction(core.socket.get(), encode(hello).bytes()); failed != 0) {
-    return socket_error(Operation::borrow, failed);
+    hear_lender(core, Deadline::now());  // it may have said why before it hung up
+    const Locked lock = lock_lending();
+    return core.gone ? core.why_gone : socket_error(Operation::borrow, failed);
   }
   {
     Locked lock = lock_lending();
