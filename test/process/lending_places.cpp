@@ -344,7 +344,7 @@ TEST_CASE("a listening socket that was passed to a lender is served like its own
   story.run();
 }
 
-TEST_CASE("in a sandbox without memfd_create lending works where both allow the fallback, and else says why not") {
+TEST_CASE("in a sandbox without memfd_create lending works where both allow the fallback, and else says why not (B099)") {
   if (const std::string why = why_no_refused_system_calls(); !why.empty()) DEVSHARE_SKIP(why);
   for (const bool both : {true, false}) {
     CAPTURE(both);
@@ -375,7 +375,7 @@ TEST_CASE("in a sandbox without memfd_create lending works where both allow the 
   }
 }
 
-TEST_CASE("what a killed lender left is taken over; one that lives is not, and leaves nothing when it ends") {
+TEST_CASE("what a killed lender left is taken over; one that lives is not, and leaves nothing when it ends (B062)") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {

@@ -223,7 +223,7 @@ TEST_CASE("objects that were moved from or closed answer closed, whatever they a
       });
 }
 
-TEST_CASE("once the runtime is finalized every object answers runtime_gone, and ends without a word") {
+TEST_CASE("once the runtime is finalized every object answers runtime_gone, and ends without a word (B005)") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -253,7 +253,7 @@ TEST_CASE("once the runtime is finalized every object answers runtime_gone, and 
   story.run();
 }
 
-TEST_CASE("a child has none of its parent's lending, and does not hide its parent's death") {
+TEST_CASE("a child has none of its parent's lending, and does not hide its parent's death (B064)") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   const Endpoint second = Endpoint::path(story.file("second"));
