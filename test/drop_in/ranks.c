@@ -51,16 +51,19 @@ static void rank(int line) {
   EXPECT(aclrtWaitAndResetNotify(next_turn, stream, 0) != 0, 1);
 
   for (int round = 0; round < 3; ++round) {
+    /* Each looks at its block before it passes the turn on: whoever comes before writes into it again once the value has
+     * gone round. */
     if (me == 0) {
       OK(aclrtMemsetAsync(block, SIZE, 40 + round, SIZE, stream));
     } else {
       OK(aclrtWaitAndResetNotify(turn, stream, 0));
     }
+    OK(aclrtSynchronizeStream(stream));
+    EXPECT(peek(block, SIZE - 1), 40 + round);
     OK(aclrtMemcpyAsync(next_block, SIZE, block, SIZE, ACL_MEMCPY_DEVICE_TO_DEVICE, stream));
     OK(aclrtRecordNotify(next_turn, stream));
     if (me == 0) OK(aclrtWaitAndResetNotify(turn, stream, 0)); /* it has come round */
     OK(aclrtSynchronizeStream(stream));
-    EXPECT(peek(block, SIZE - 1), 40 + round);
   }
   OK(aclrtDestroyStream(stream));
   OK(aclrtDestroyNotify(next_turn));
