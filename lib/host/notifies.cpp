@@ -98,6 +98,22 @@ class WaitTask final : public Task {
   Alarm alarm_;
 };
 
+// Finds a notify for a stream that is open to more work. `put` adds a task, or unlocks and refuses.
+template <class Put>
+acl::aclError put_in_stream(acl::aclrtNotify notify, acl::aclrtStream stream, Put put) {
+  if (notify == nullptr) return refuse_unknown_notify(notify);
+  StreamPlace place;
+  if (const acl::aclError refused = place_of(stream, &place)) return refused;
+  OpenStream open(place);
+  if (open.refused() != 0) return open.refused();
+  const Notify* const found = open.all().notifies.find(notify);
+  if (found == nullptr) {
+    open.lock().unlock();
+    return refuse_unknown_notify(notify);
+  }
+  return put(place, open, *found);
+}
+
 }  // namespace
 
 void NotifyBit::record(StreamState& all) {
@@ -203,49 +219,33 @@ aclError aclrtDestroyNotify(aclrtNotify notify) {
 }
 
 aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream) {
-  if (notify == nullptr) return refuse_unknown_notify(notify);
-  StreamPlace place;
-  if (const aclError refused = place_of(stream, &place)) return refused;
-  OpenStream open(place);
-  if (open.refused() != 0) return open.refused();
-  const Notify* const found = open.all().notifies.find(notify);
-  if (found == nullptr) {
-    open.lock().unlock();
-    return refuse_unknown_notify(notify);
-  }
-  if (found->imported()) {
-    open.add(std::make_unique<TellCreatorTask>(found->name));
-  } else {
-    open.add(std::make_unique<RecordTask>(found->bit));
-  }
-  return code::success;
+  return put_in_stream(notify, stream, [](const StreamPlace&, OpenStream& open, const Notify& found) -> aclError {
+    if (found.imported()) {
+      open.add(std::make_unique<TellCreatorTask>(found.name));
+    } else {
+      open.add(std::make_unique<RecordTask>(found.bit));
+    }
+    return code::success;
+  });
 }
 
 aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, std::uint32_t timeout) {
-  if (notify == nullptr) return refuse_unknown_notify(notify);
-  StreamPlace place;
-  if (const aclError refused = place_of(stream, &place)) return refused;
-  OpenStream open(place);
-  if (open.refused() != 0) return open.refused();
-  const Notify* const found = open.all().notifies.find(notify);
-  if (found == nullptr) {
-    open.lock().unlock();
-    return refuse_unknown_notify(notify);
-  }
-  if (found->imported()) {
-    open.lock().unlock();
-    return refuse_not_the_creator(code::rt_param_invalid);
-  }
-  const DeviceNumber own = found->device;
-  const DeviceNumber current = place.context.device();
-  if (own.physical != current.physical) {
-    open.lock().unlock();
-    return refuse(code::rt_param_invalid,
-                  {.reason = Reason::other_device, .device = current.user, .peer_device = own.user},
-                  fmt::format("the notify belongs to device {} and device {} is current", own.user, current.user));
-  }
-  open.add(std::make_unique<WaitTask>(found->bit, timeout));
-  return code::success;
+  return put_in_stream(notify, stream, [&](const StreamPlace& place, OpenStream& open, const Notify& found) -> aclError {
+    if (found.imported()) {
+      open.lock().unlock();
+      return refuse_not_the_creator(code::rt_param_invalid);
+    }
+    const DeviceNumber own = found.device;
+    const DeviceNumber current = place.context.device();
+    if (own.physical != current.physical) {
+      open.lock().unlock();
+      return refuse(code::rt_param_invalid,
+                    {.reason = Reason::other_device, .device = current.user, .peer_device = own.user},
+                    fmt::format("the notify belongs to device {} and device {} is current", own.user, current.user));
+    }
+    open.add(std::make_unique<WaitTask>(found.bit, timeout));
+    return code::success;
+  });
 }
 
 aclError aclrtGetNotifyId(aclrtNotify notify, std::uint32_t* notifyId) {

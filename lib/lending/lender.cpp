@@ -42,8 +42,6 @@ void close_endpoint(LenderCore& core) noexcept {
 
 }  // namespace
 
-LenderCore::~LenderCore() = default;
-
 void LenderCore::forked() noexcept {
   endpoint.forget();
   for (UniqueFd* const fd : {&epoll, &wake, &timer, &reserve}) *fd = {};

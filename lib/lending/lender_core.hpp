@@ -90,7 +90,6 @@ struct Untold {
 };
 
 struct LenderCore final : LendingCore {
-  ~LenderCore();
   void forked() noexcept override;
 
   Session session;

@@ -4,9 +4,7 @@
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -14,23 +12,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "support"))
+from installed import Failed, check, forget_the_build, install, run  # noqa: E402
 from results import Results  # noqa: E402
 
 SAYS = "host runtime, a ticket of 256 bytes for 5000 bytes of memory"
-
-
-class Failed(Exception):
-    pass
-
-
-def run(command, folder, **variables):
-    done = subprocess.run(
-        [str(word) for word in command], cwd=folder, env={**os.environ, **variables}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900,
-    )
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(map(str, command))}\nexited with {done.returncode}:\n{done.stdout[-4000:]}")
-    return done.stdout
 
 
 def copy_project(name, folder):
@@ -48,11 +33,9 @@ def check_program(program, folder, libraries=""):
         raise Failed(f"the program says: {said}")
 
 
-def install(build, folder):
-    """(prefix, library folder) of a fresh installation, moved away from where it was configured for"""
-    run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", folder / "installed"], folder)
-    (description,) = (folder / "installed").rglob("devshare.pc")
-    libraries = description.parent.parent
+def install_devshare(build, folder):
+    """(prefix, library folder)"""
+    libraries = install(build, folder, "devshare.pc").parent.parent
     prefix = next(p for p in libraries.parents if (p / "include/devshare").is_dir())
     return prefix, libraries
 
@@ -94,29 +77,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True, type=Path)
     options = parser.parse_args()
-    for variable in ("MESON_BUILD_ROOT", "MESON_SOURCE_ROOT", "LD_LIBRARY_PATH", "MALLOC_PERTURB_"):
-        os.environ.pop(variable, None)
-
+    forget_the_build()
     results = Results("consumer")
-
-    def check(name, action, *arguments):
-        try:
-            action(*arguments)
-            results.passed(name)
-        except Failed as failure:
-            results.failed(name, str(failure))
-
     with tempfile.TemporaryDirectory(prefix="devshare-consumer-") as name:
         folder = Path(name)
         try:
-            installed = install(options.build, folder)
+            installed = install_devshare(options.build, folder)
         except Failed as failure:
             results.failed("devshare installs", str(failure))
         else:
             results.passed("devshare installs")
-            check("a Meson project finds the installed devshare by pkg-config", by_pkg_config, folder, *installed)
-            check("a CMake project finds the installed devshare by find_package", by_cmake, folder, *installed)
-        check("a Meson project takes devshare as a subproject, without its tests and errors", as_subproject, folder)
+            check(results, "a Meson project finds the installed devshare by pkg-config", by_pkg_config, folder, *installed)
+            check(results, "a CMake project finds the installed devshare by find_package", by_cmake, folder, *installed)
+        check(results, "a Meson project takes devshare as a subproject, without its tests and errors", as_subproject, folder)
     results.finish()
 
 

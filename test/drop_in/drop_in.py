@@ -3,9 +3,7 @@
 """The drop-in as its users get it: installed, found by pkg-config or by its name, with unmodified programs in C."""
 
 import argparse
-import os
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "support"))
+from installed import Failed, check, forget_the_build, install, run  # noqa: E402
 from results import Results  # noqa: E402
 
 PROGRAMS = {
@@ -28,25 +27,10 @@ C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werr
 HEADERS = ["acl/acl.h", "acl/acl_rt.h", "acl/acl_base.h"]
 
 
-class Failed(Exception):
-    pass
-
-
-def run(command, folder, **variables):
-    done = subprocess.run(
-        [str(word) for word in command], cwd=folder, env={**os.environ, **variables}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
-    )
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(map(str, command))}\nexited with {done.returncode}:\n{done.stdout[-4000:]}")
-    return done.stdout
-
-
 class Installed:
     def __init__(self, build, folder):
         self.folder = folder
-        run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", folder / "installed"], folder)
-        (description,) = (folder / "installed").rglob("devshare-drop-in.pc")
+        description = install(build, folder, "devshare-drop-in.pc")
         self.packages = description.parent
         self.libraries = description.parent.parent / "devshare/drop-in"
 
@@ -111,32 +95,23 @@ def main():
     parser.add_argument("--build", required=True, type=Path)
     parser.add_argument("--valgrind", help="its path; without it nothing runs under it")
     options = parser.parse_args()
-    for variable in ("MESON_BUILD_ROOT", "MESON_SOURCE_ROOT", "LD_LIBRARY_PATH", "MALLOC_PERTURB_"):
-        os.environ.pop(variable, None)
+    forget_the_build()
     results = Results("drop_in")
-
-    def check(name, action, *arguments):
-        try:
-            action(*arguments)
-            results.passed(name)
-        except Failed as failure:
-            results.failed(name, str(failure))
-
     with tempfile.TemporaryDirectory(prefix="devshare-drop-in-") as name:
         try:
             installed = Installed(options.build, Path(name))
         except (Failed, ValueError) as failure:
             results.failed("the drop-in installs", str(failure))
             results.finish()
-        check("the headers are clean as C11 and as C++17", headers, installed)
-        check("the drop-in shows every entry of ACL, and nothing but ACL's names", symbols, installed)
+        check(results, "the headers are clean as C11 and as C++17", headers, installed)
+        check(results, "the drop-in shows every entry of ACL, and nothing but ACL's names", symbols, installed)
         for program, says in PROGRAMS.items():
-            check(says, c_program, installed, program)
-        check("a program that uses devshare too has one runtime", beside_devshare, installed)
-        check("a Python program finds it by both of its names", by_name, installed)
+            check(results, says, c_program, installed, program)
+        check(results, "a program that uses devshare too has one runtime", beside_devshare, installed)
+        check(results, "a Python program finds it by both of its names", by_name, installed)
         for program in ("key_pair", "missing"):
             if options.valgrind:
-                check(f"{program} is clean under valgrind", under_valgrind, installed, program)
+                check(results, f"{program} is clean under valgrind", under_valgrind, installed, program)
             else:
                 results.skipped(f"{program} is clean under valgrind", "there is no valgrind")
     results.finish()

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An offer, and a generation, is for finished data: what a stream is still writing is offered once it has (B078).
 #include "lending.hpp"
+#include "support/locked_bytes.hpp"
 
 #include <devshare/stream.hpp>
 #include <devshare/stream_copy.hpp>
-
-#include <cstdlib>
-#include <memory>
-#include <span>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -15,21 +12,6 @@ using namespace devshare::test;
 namespace {
 
 constexpr std::size_t size = 64 * 1024;
-
-// Host memory that a stream reads by itself, later.
-struct Locked {
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<std::byte, Free> bytes{static_cast<std::byte*>(std::aligned_alloc(4096, size))};
-  HostRegistration registration;
-
-  Locked(const Party& party, const Bytes& content)
-      : registration(party.me.must(HostRegistration::of(party.device, std::span(bytes.get(), size)), "memory is registered")) {
-    std::copy(content.begin(), content.end(), bytes.get());
-  }
-  std::span<std::byte> span() const { return {bytes.get(), size}; }
-};
 
 }  // namespace
 
@@ -40,8 +22,8 @@ TEST_CASE("what a stream is still writing is lent, and published, when it has be
     const Party a(me);
     {
       Stream stream = me.must(Stream::create(a.device), "a stream is made");
-      const Locked first(a, pattern(size, 1));
-      const Locked second(a, pattern(size, 2));
+      const LockedBytes first(a, pattern(size, 1));
+      const LockedBytes second(a, pattern(size, 2));
       Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
       Serving serving = me.must(serve(lender), "a thread serves");
       DeviceMemory memory = a.allocate(size);
@@ -75,7 +57,7 @@ TEST_CASE("what a stream could not write is neither offered nor published, and t
     const Party a(me);
     {
       Stream stream = me.must(Stream::create(a.device), "a stream is made");
-      const Locked from(a, pattern(size, 1));
+      const LockedBytes from(a, pattern(size, 1));
       Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
       Serving serving = me.must(serve(lender), "a thread serves");
       DeviceMemory memory = a.allocate(size);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams through the types: copies in them between processes that share, what R42 and R5 say of them, and errors that
 // come later.
+#include "support/locked_bytes.hpp"
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
@@ -18,26 +19,6 @@ namespace {
 
 constexpr std::size_t size = 64 * 1024;
 
-// Host memory that stays in place: copies of it do not make their call wait.
-class LockedBytes {
- public:
-  explicit LockedBytes(const Party& party, const Bytes& content = Bytes(size))
-      : bytes_(static_cast<std::byte*>(std::aligned_alloc(4096, size))),
-        registration_(party.me.must(HostRegistration::of(party.device, span()), "the memory is registered")) {
-    std::copy(content.begin(), content.end(), bytes_.get());
-  }
-
-  std::span<std::byte> span() const { return {bytes_.get(), size}; }
-  bool hold(const Bytes& content) const { return std::equal(content.begin(), content.end(), bytes_.get()); }
-
- private:
-  struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
-  };
-  std::unique_ptr<std::byte, Free> bytes_;
-  HostRegistration registration_;
-};
-
 Stream stream_of(const Party& party, StreamOptions options = {}) {
   return party.me.must(Stream::create(party.device, options), "a stream is made");
 }
@@ -54,7 +35,7 @@ TEST_CASE("work in a stream: copies both ways and a fill, in order, and no longe
       DeviceMemory memory = a.allocate(size);
       DeviceMemory other = a.allocate(size);
       const LockedBytes from(a, pattern(size, 1));
-      const LockedBytes to(a);
+      const LockedBytes to(a, Bytes(size));
       Stream stream = stream_of(a, {.priority = 3});
       me.expect_equal(host::counters().streams, std::uint64_t{1}, "there is one stream");
       me.must(copy_to_device(stream, memory.bytes(), from.span()), "to the device");
@@ -217,7 +198,7 @@ TEST_CASE("R5 an import is not closed from under a stream") {
       const ReceivedTicket ticket = b.ticket_from("A");
       ImportedMapping mapping = b.import(ticket);
       Stream stream = stream_of(b);
-      const LockedBytes to(b);
+      const LockedBytes to(b, Bytes(size));
       host::delay_task(acl::Entry::aclrtMemcpyAsync, 200);
       me.must(copy_to_host(stream, to.span(), mapping.bytes()), "enqueued");
       b.call_succeeds(api().aclrtSetDevice(0), "aclrtSetDevice");
@@ -250,7 +231,7 @@ TEST_CASE("R42 in a stream: no copies between the host and another device's memo
       ImportedMapping mapping = b.import(b.ticket_from("A"));
       DeviceMemory own = b.allocate(size);
       Stream stream = stream_of(b);
-      const LockedBytes bytes(b);
+      const LockedBytes bytes(b, Bytes(size));
       const Refusal forbidden{Errc::cross_device_copy};
       b.refused(copy_to_host(stream, bytes.span(), mapping.bytes()), forbidden, "not to the host");
       b.refused(copy_to_device(stream, mapping.bytes(), bytes.span()), forbidden, "not from the host");
@@ -299,7 +280,7 @@ TEST_CASE(
     ImportedMapping mapping = b.import(b.ticket_from("A"));
     const ReceivedTicket other = b.ticket_from("C");
     Stream stream = stream_of(b);
-    const LockedBytes to(b);
+    const LockedBytes to(b, Bytes(size));
     host::delay_task(acl::Entry::aclrtMemsetAsync, 300);
     DeviceMemory own = b.allocate(size);
     me.must(fill(stream, own.bytes(), std::byte{1}), "something slow");

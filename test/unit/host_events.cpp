@@ -18,18 +18,6 @@ namespace host = devshare::host;
 
 namespace {
 
-struct Refusal {
-  acl::aclError code;
-  Reason reason;
-  bool operator==(const Refusal&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Refusal& refusal) {
-  return out << refusal.code << " for reason " << static_cast<int>(refusal.reason);
-}
-Refusal refused(acl::aclError code) { return {code, last_reason()}; }
-
-constexpr Refusal null{code::invalid_param, Reason::bad_argument};
-constexpr Refusal bad{code::rt_param_invalid, Reason::bad_argument};
 constexpr Refusal unknown{code::rt_invalid_handle, Reason::unknown_event};
 constexpr Refusal elsewhere{code::rt_stream_context, Reason::other_device};
 constexpr Refusal too_early{code::rt_param_invalid, Reason::not_happened};
@@ -49,8 +37,6 @@ class EventSession : public StreamSession {
     return status == acl::event_status::complete;
   }
 };
-
-void set_flag(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
 
 }  // namespace
 

@@ -19,18 +19,6 @@ namespace {
 
 constexpr std::size_t size = 64 << 10;
 
-struct Refusal {
-  acl::aclError code;
-  Reason reason;
-  bool operator==(const Refusal&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Refusal& refusal) {
-  return out << refusal.code << " for reason " << static_cast<int>(refusal.reason);
-}
-Refusal refused(acl::aclError code) { return {code, last_reason()}; }
-
-constexpr Refusal null{code::invalid_param, Reason::bad_argument};
-constexpr Refusal bad{code::rt_param_invalid, Reason::bad_argument};
 constexpr Refusal unknown{code::rt_invalid_handle, Reason::unknown_stream};
 constexpr Refusal elsewhere{code::rt_stream_context, Reason::other_device};
 constexpr Refusal no_context{code::rt_context_null, Reason::no_context};

@@ -5,14 +5,17 @@
 
 #include "host_session.hpp"
 
+#include <devshare/acl/codes.hpp>
 #include <devshare/instrument.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <mutex>
+#include <ostream>
 #include <vector>
 
 namespace devshare::test {
@@ -78,6 +81,23 @@ class LockedBytes {
   unsigned char* bytes_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// What a call came to, and why.
+struct Refusal {
+  acl::aclError code;
+  host::Reason reason;
+  bool operator==(const Refusal&) const = default;
+};
+inline std::ostream& operator<<(std::ostream& out, const Refusal& refusal) {
+  return out << refusal.code << " for reason " << static_cast<int>(refusal.reason);
+}
+inline Refusal refused(acl::aclError code) { return {code, last_reason()}; }
+
+inline constexpr Refusal null{acl::code::invalid_param, host::Reason::bad_argument};
+inline constexpr Refusal bad{acl::code::rt_param_invalid, host::Reason::bad_argument};
+
+// For host::launch: an argument that is an std::atomic<bool>.
+inline void set_flag(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
 
 inline std::size_t threads_of_process() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
