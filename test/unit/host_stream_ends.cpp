@@ -26,8 +26,6 @@ ChildOptions without_leaks() {
   return options;
 }
 
-void set_flag(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
-
 }  // namespace
 
 TEST_CASE("destroying a stream waits for what is in it") {
