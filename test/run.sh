@@ -6,7 +6,8 @@
 #   --compiler=g++|clang++
 #   --sanitize=address|thread          address comes with undefined behaviour and leaks
 #   --no-exceptions                    the library and the tests built without C++ exceptions
-#   --suite=NAME                       only that one: unit process fault counts compile_fail architecture consumer fuzz examples
+#   --suite=NAME                       only that one: unit process fault counts compile_fail architecture consumer drop_in conformance
+#                                      fuzz docs examples
 #   --soak                             only the suite `soak`: kills, rounds and mutations, many times over; takes long
 set -u
 cd "$(dirname "$0")/.." || exit 1
