@@ -13,6 +13,7 @@
 #include <tl/expected.hpp>
 
 #include <exception>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -81,6 +82,22 @@ class [[nodiscard("a failure must be looked at: test it, or use DEVSHARE_TRY")]]
     requires std::is_same_v<Other, E> || std::is_same_v<E, Error>
   Result(detail::Propagated<Other>&& propagated) noexcept : storage_(tl::unexpect, convert(std::move(propagated.error))) {}
 
+  Result(const Result&) = default;
+  Result(Result&&) = default;
+  Result& operator=(const Result&) = default;
+  // What is here ends, and the other is taken anew: the assignment of tl::expected 1.0 copies where there are no exceptions,
+  // and an owner cannot be copied.
+  Result& operator=(Result&& other) noexcept(moves_safely) {
+    if constexpr (!moves_safely) {
+      storage_ = std::move(other.storage_);
+    } else if (this != &other) {
+      storage_.~Storage();
+      ::new (static_cast<void*>(&storage_)) Storage(std::move(other.storage_));
+    }
+    return *this;
+  }
+  ~Result() = default;
+
   explicit operator bool() const noexcept { return storage_.has_value(); }
 
   // By value from a temporary or a moved Result, by const reference otherwise: a consuming step cannot be taken on a
@@ -104,6 +121,8 @@ class [[nodiscard("a failure must be looked at: test it, or use DEVSHARE_TRY")]]
   E error() && noexcept { return std::move(storage_).error(); }
 
  private:
+  static constexpr bool moves_safely = std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_constructible_v<E>;
+
   template <class Other>
   static E convert(Other&& error) noexcept {
     if constexpr (std::is_same_v<std::remove_cvref_t<Other>, E>) {
@@ -113,7 +132,8 @@ class [[nodiscard("a failure must be looked at: test it, or use DEVSHARE_TRY")]]
     }
   }
 
-  tl::expected<T, E> storage_;
+  using Storage = tl::expected<T, E>;
+  Storage storage_;
 };
 
 template <class E>

@@ -58,6 +58,24 @@ Result<int, Refused<Owner>> consume(Owner&& owner, bool good) {
 
 }  // namespace
 
+TEST_CASE("a result takes another in its place, of a value that cannot be copied too") {
+  int first = 0;
+  int second = 0;
+  Result<Owner> result = make(true, first);
+  result = make(true, second);
+  CHECK(first == 1);  // ended when the other came
+  CHECK(second == 0);
+  result = make(false, second);
+  CHECK(!result);
+  CHECK(second == 1);
+  int third = 0;
+  result = make(true, third);
+  CHECK(bool(result));
+  Result<Owner>& itself = result;
+  result = std::move(itself);
+  CHECK(third == 0);
+}
+
 TEST_CASE("a result holds a value or the error why there is none") {
   int ended = 0;
   const Result<Owner> good = make(true, ended);
