@@ -94,14 +94,13 @@ Result<void> take_found(RuntimeState& state, const vendor::Found& found) noexcep
 
 // Whether an installed library has a device to offer. Initialises it to be able to ask; where it has none, what was
 // begun here is ended here.
-bool has_device(const RuntimeState& state) noexcept {
+bool has_device(RuntimeState& state) noexcept {
   const acl::aclError initialised = state.table.aclInit(nullptr);
   if (initialised != 0 && initialised != acl::code::repeat_initialize) return false;
+  state.initialised_here = initialised == 0;
   std::uint32_t count = 0;
-  if (state.table.aclrtGetDeviceCount(&count) == 0 && count > 0) {
-    return true;
-  }
-  if (initialised == 0) (void)state.table.aclFinalize();
+  if (state.table.aclrtGetDeviceCount(&count) == 0 && count > 0) return true;
+  if (std::exchange(state.initialised_here, false)) (void)state.table.aclFinalize();
   return false;
 }
 
@@ -143,9 +142,11 @@ void begin_in_child(RuntimeState& state) noexcept {
 Result<Session> open_locked() noexcept {
   RuntimeState& state = the_state();
   static bool chosen = false;
+  bool begun = false;  // by looking for a device
   if (!chosen) {
     if (auto made = choose(state); !made) return made.error();
     chosen = true;
+    begun = state.initialised_here;
   }
   if (state.pid != -1 && state.pid != ::getpid()) begin_in_child(state);
   if (state.open_session != 0 && state.open_session == state.session_now()) return Session{&state, state.open_session};
@@ -157,7 +158,7 @@ Result<Session> open_locked() noexcept {
   if (code != 0 && code != acl::code::repeat_initialize) {
     return refusal(state, Operation::open_runtime, acl::Entry::aclInit, code, {}).with_note(keep_note(words_of(state)));
   }
-  state.initialised_here = code == 0;
+  state.initialised_here = code == 0 || begun;
   state.pid = ::getpid();
   state.open_session = state.session_now();
   (void)own_identity(Operation::open_runtime);  // read while there are descriptors: tickets name us by it

@@ -168,6 +168,19 @@ TEST_CASE("devshare does not finalize a runtime that somebody else initialised")
       {.set = {{"DEVSHARE_RUNTIME", complete}}});
 }
 
+TEST_CASE("devshare finalizes a runtime that it initialised, also to see whether there is a device") {
+  const Installed cann(complete);
+  CHECK_CHILD(
+      [] {
+        const auto runtime = Runtime::open();
+        demand(runtime && runtime->name() == "ascend", "the installed library is taken");
+        demand(calls("aclFinalize") == 0, "it is not finalized before its time");
+        demand(bool(runtime->finalize()), "the runtime is finalized");
+        demand(calls("aclFinalize") == 1, "and so is the library");
+      },
+      {.set = {{"ASCEND_HOME_PATH", cann.home()}}});
+}
+
 TEST_CASE("a library without a required entry is refused, and the entry is named") {
   CHECK_CHILD([] { refused(Errc::runtime_incomplete, acl::Entry::aclrtMemcpy); },
               {.set = {{"DEVSHARE_RUNTIME", without_memcpy}}});
