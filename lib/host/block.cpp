@@ -482,11 +482,12 @@ void blocks_shut_down() {
 }
 
 BlockCounters block_counters() {
-  const State& all = state.get();
+  const State* const all = state.existing();  // none may be possible: asked of a process that has no window
+  if (all == nullptr) return {};
   const ByteCounters bytes = byte_counters();
-  return {.allocations = all.allocations.load(std::memory_order_relaxed),
-          .allocated_bytes = all.allocated_bytes.load(std::memory_order_relaxed),
-          .imports = all.imports.load(std::memory_order_relaxed),
+  return {.allocations = all->allocations.load(std::memory_order_relaxed),
+          .allocated_bytes = all->allocated_bytes.load(std::memory_order_relaxed),
+          .imports = all->imports.load(std::memory_order_relaxed),
           .views = bytes.views,
           .descriptors = bytes.descriptors};
 }

@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "support/child.hpp"
 
+#include <devshare/instrument.hpp>
+
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -252,11 +254,12 @@ TEST_CASE("places taken", "[.places-taken]") {
   CHECK(session.start_code == code::rt_memory_allocation);
   CHECK(devshare::test::last_reason() == devshare::host::Reason::address_space);
   CHECK_FALSE(devshare::host::initialised());
+  CHECK(devshare::host::counters() == devshare::host::Counters{});
 }
 
 TEST_CASE("aclInit says so when no place for the window is free") {
   const auto end = devshare::test::run_program({"/proc/self/exe", "[.places-taken]"});
   INFO(end.in_words());
   CHECK(end.good());
-  CHECK_THAT(end.output, devshare::test::contains("3 assertions"));
+  CHECK_THAT(end.output, devshare::test::contains("4 assertions"));
 }
