@@ -84,7 +84,7 @@ TEMPLATE_TEST_CASE("imports that outlive their runtime are inert: they end, clos
   });
 }
 
-TEST_CASE("a pool of imported handles outlives its runtime") {
+TEST_CASE("a pool of imported handles outlives its runtime", "[any library]") {
   imported<v2>([](const Party& b, const ReceivedTicket& ticket) {
     AddressReservation range = b.me.must(AddressReservation::reserve(b.device, 2 * size), "a range");
     ImportedHandle handle = b.me.must(ImportedHandle::open(ticket, b.device), "a handle");
@@ -234,7 +234,7 @@ TEST_CASE("a range is whole pages of addresses, and memory of another device is 
   story.run();
 }
 
-TEST_CASE("a forked child may drop its parent's pool of imports") {
+TEST_CASE("a forked child may drop its parent's pool of imports", "[any library]") {
   imported<v2>([](const Party& b, const ReceivedTicket& ticket) {
     ImportedHandle handle = b.me.must(ImportedHandle::open(ticket, b.device), "handle");
     AddressReservation range = b.me.must(AddressReservation::reserve(b.device, 2 * size), "range");
@@ -253,7 +253,8 @@ TEST_CASE("a forked child may drop its parent's pool of imports") {
   });
 }
 
-TEST_CASE("every object of the handle path says whose it is: in a forked child, and after its runtime was finalized") {
+TEST_CASE("every object of the handle path says whose it is: in a forked child, and after its runtime was finalized",
+          "[any library]") {
   imported<v2>([](const Party& b, const ReceivedTicket& ticket) {
     std::optional<ImportedHandle> handle = b.me.must(ImportedHandle::open(ticket, b.device), "handle");
     std::optional<AddressReservation> range = b.me.must(AddressReservation::reserve(b.device, 2 * size), "range");

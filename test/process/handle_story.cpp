@@ -127,7 +127,7 @@ TEST_CASE("R39 memory lives as long as anybody holds it: A frees its handle and 
   story.run();
 }
 
-TEST_CASE("a handle without an address is shared, and the exporter maps it later") {
+TEST_CASE("a handle without an address is shared, and the exporter maps it later", "[any library]") {
   Story story;
   story.actor("A", [&](Actor& me) {
     const Party a(me);
@@ -194,7 +194,7 @@ TEST_CASE("B033 B035 a ticket opened again is the same import, counted; slices o
   story.run();
 }
 
-TEST_CASE("a pool of the importer: several handles of the exporter in one range, side by side") {
+TEST_CASE("a pool of the importer: several handles of the exporter in one range, side by side", "[any library]") {
   constexpr std::size_t piece = 2 * MiB;
   constexpr std::size_t pieces = 5;
   Story story;
@@ -232,7 +232,7 @@ TEST_CASE("a pool of the importer: several handles of the exporter in one range,
   story.run();
 }
 
-TEST_CASE("a pool shows its pieces, and each can be shared by itself") {
+TEST_CASE("a pool shows its pieces, and each can be shared by itself", "[any library]") {
   constexpr std::size_t size = 3 * MiB;
   constexpr std::size_t whole = 4 * MiB;
   Story story;
@@ -321,7 +321,7 @@ TEST_CASE("B037 sleep and wake: the addresses stay, the device has the bytes bac
   story.run();
 }
 
-TEST_CASE("an engine's own mapping is shared by a reference of ours, and stays the engine's") {
+TEST_CASE("an engine's own mapping is shared by a reference of ours, and stays the engine's", "[any library]") {
   Story story;
   story.actor("A", [&](Actor& me) {
     const Party a(me);

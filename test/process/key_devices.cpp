@@ -140,7 +140,7 @@ TEST_CASE("an import with the importer's own PeerAccess enables nothing, and kee
   story.run();
 }
 
-TEST_CASE("a PeerAccess that does not join the two devices is a peer_mismatch, before any call") {
+TEST_CASE("a PeerAccess that does not join the two devices is a peer_mismatch, before any call", "[any library]") {
   constexpr Refusal mismatch{Errc::peer_mismatch};
   Story story;
   story.actor("A", [](Actor& me) {

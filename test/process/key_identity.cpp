@@ -51,7 +51,7 @@ void import_and_use(const Party& b, std::string_view exporter) {
 
 }  // namespace
 
-TEST_CASE("R14 an importer in a container, and an exporter outside") {
+TEST_CASE("R14 an importer in a container, and an exporter outside", "[any library]") {
   for (const Isolation container : {Isolation::pid, Isolation::pid | Isolation::user}) {
     if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
     INFO("in " << in_words(container));
@@ -67,7 +67,7 @@ TEST_CASE("R14 an importer in a container, and an exporter outside") {
   }
 }
 
-TEST_CASE("R14 an importer and an exporter in two containers, side by side, both number 1") {
+TEST_CASE("R14 an importer and an exporter in two containers, side by side, both number 1", "[any library]") {
   for (const Isolation container : {Isolation::pid, Isolation::pid | Isolation::user}) {
     if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
     INFO("in " << in_words(container));
@@ -84,7 +84,7 @@ TEST_CASE("R14 an importer and an exporter in two containers, side by side, both
   }
 }
 
-TEST_CASE("R14 an importer and an exporter in one container") {
+TEST_CASE("R14 an importer and an exporter in one container", "[any library]") {
   if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   story.actor("A", Role{Isolation::pid, 0}, [](Actor& me) {
@@ -140,7 +140,7 @@ TEST_CASE("R14 an exporter in a container cannot check a plain pid from outside,
   story.run();
 }
 
-TEST_CASE("R14 with BARE_PID=inode an exporter in a container admits importers from outside") {
+TEST_CASE("R14 with BARE_PID=inode an exporter in a container admits importers from outside", "[any library]") {
   if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   const Switches switches{{"BARE_PID", "inode"}};
   Story story;
@@ -149,7 +149,7 @@ TEST_CASE("R14 with BARE_PID=inode an exporter in a container admits importers f
   story.run();
 }
 
-TEST_CASE("B013 two exporters that are both number 1 in their containers are two to their importer") {
+TEST_CASE("B013 two exporters that are both number 1 in their containers are two to their importer", "[any library]") {
   if (const std::string why = why_no_container(Isolation::pid); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   for (const std::size_t seed : {1U, 2U}) {

@@ -145,7 +145,8 @@ TEST_CASE("B009 a ticket that is sent after its key was closed is stale, at once
   story.run();
 }
 
-TEST_CASE("B009 whatever is asked of an object that holds nothing is `closed`, without a call of the runtime") {
+TEST_CASE("B009 whatever is asked of an object that holds nothing is `closed`, without a call of the runtime",
+          "[any library]") {
   with_a_ticket([](Actor& me) {
     const Party b(me, 1);
     const ReceivedTicket ticket = b.ticket_from("A");
@@ -188,7 +189,7 @@ TEST_CASE("B011 a thousand exports in static objects end with their process, in 
   }
 }
 
-TEST_CASE("B039 a forked child that imports its parent's ticket is another process") {
+TEST_CASE("B039 a forked child that imports its parent's ticket is another process", "[any library]") {
   Story story;
   story.actor("A", [](Actor& me) {
     const Party a(me);

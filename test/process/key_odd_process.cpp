@@ -62,13 +62,13 @@ volatile std::sig_atomic_t alarms = 0;
 
 }  // namespace
 
-TEST_CASE("a process without standard streams shares like any other: 0 is a descriptor, too") {
+TEST_CASE("a process without standard streams shares like any other: 0 is a descriptor, too", "[any library]") {
   share_between([](Actor&) {
     for (const int stream : {0, 1, 2}) ::close(stream);
   });
 }
 
-TEST_CASE("signals that interrupt every call of the system interrupt no sharing") {
+TEST_CASE("signals that interrupt every call of the system interrupt no sharing", "[any library]") {
   share_between(
       [](Actor& me) {
         struct sigaction action {};
@@ -80,7 +80,7 @@ TEST_CASE("signals that interrupt every call of the system interrupt no sharing"
       100, [](Actor& me) { me.expect(alarms > 10, "there were signals in plenty"); });
 }
 
-TEST_CASE("a strict umask hinders nobody") {
+TEST_CASE("a strict umask hinders nobody", "[any library]") {
   share_between([](Actor&) { ::umask(0077); });
 }
 

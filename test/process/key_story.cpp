@@ -155,7 +155,7 @@ TEST_CASE("B023 slices of one key, at any offset, are the bytes that they name a
   story.run();
 }
 
-TEST_CASE("B027 offsets beyond 4 GiB arrive as they were sent") {
+TEST_CASE("B027 offsets beyond 4 GiB arrive as they were sent", "[any library]") {
   constexpr std::size_t size = 5 * GiB;
   const std::array<std::size_t, 4> places{0, 2 * GiB, 4 * GiB, size - 1};
   Story story;
@@ -309,7 +309,7 @@ TEST_CASE("B076 eight threads open and close one ticket: one address while it is
   story.run();
 }
 
-TEST_CASE("a hundred keys are shared, read and closed, one after the other, and nothing adds up") {
+TEST_CASE("a hundred keys are shared, read and closed, one after the other, and nothing adds up", "[any library]") {
   Story story;
   story.actor("A", [](Actor& me) {
     const Party a(me);

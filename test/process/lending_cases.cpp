@@ -51,7 +51,8 @@ void play(Switches switches, const std::function<void(const Party&, const Endpoi
 
 }  // namespace
 
-TEST_CASE("what was closed and freed before it was borrowed is no offer, the second time too, and leaves nothing (B003, B009)") {
+TEST_CASE("what was closed and freed before it was borrowed is no offer, the second time too, and leaves nothing (B003, B009)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -86,7 +87,8 @@ TEST_CASE("what was closed and freed before it was borrowed is no offer, the sec
   story.run();
 }
 
-TEST_CASE("a runtime that numbers processes otherwise is asked for the number: the handshake has the right one (B015)") {
+TEST_CASE("a runtime that numbers processes otherwise is asked for the number: the handshake has the right one (B015)",
+          "[any library]") {
   play({{"DEVSHARE_HOST_BARE_PID_OFFSET", "100000"}}, [](const Party& b, const Endpoint& endpoint) {
     Lease lease = b.me.must(borrow(b.device, endpoint, "m", 30s), "B borrows");
     b.me.expect(b.read(lease.bytes()) == pattern(size), "with the right bytes");
@@ -115,7 +117,8 @@ TEST_CASE("a thousand leases of two parts of one process, interleaved, are one i
   });
 }
 
-TEST_CASE("new memory at an old address, under an old name, is new: nobody who had the old sees it as that (B041)") {
+TEST_CASE("new memory at an old address, under an old name, is new: nobody who had the old sees it as that (B041)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -154,7 +157,8 @@ TEST_CASE("new memory at an old address, under an old name, is new: nobody who h
   story.run();
 }
 
-TEST_CASE("a thousand rounds of connecting, borrowing and returning, in four threads, leave no descriptor on either side (B049)") {
+TEST_CASE("a thousand rounds of connecting, borrowing and returning, in four threads, leave no descriptor on either side (B049)",
+          "[any library]") {
   constexpr int threads = 4;
   std::size_t before = 0;
   play(
@@ -204,7 +208,8 @@ TEST_CASE("a borrower whose table of descriptors is full says fd_limit, leaves n
   });
 }
 
-TEST_CASE("a borrower that ends, or is killed, takes nothing with it: another goes on and a third comes (B068)") {
+TEST_CASE("a borrower that ends, or is killed, takes nothing with it: another goes on and a third comes (B068)",
+          "[any library]") {
   for (const bool killed : {false, true}) {
     CAPTURE(killed);
     Story story;
@@ -246,7 +251,8 @@ TEST_CASE("a borrower that ends, or is killed, takes nothing with it: another go
   }
 }
 
-TEST_CASE("a lender that leaves main with a lease out is held up by nothing, and its borrower is told (B070)") {
+TEST_CASE("a lender that leaves main with a lease out is held up by nothing, and its borrower is told (B070)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -343,7 +349,8 @@ TEST_CASE("each stage at which borrowing fails, here or in the lender, says whic
   CHECK(texts.size() == std::size(stages));
 }
 
-TEST_CASE("one body lends and borrows by every mechanism, and the borrower says which it was (B087, B111)") {
+TEST_CASE("one body lends and borrows by every mechanism, and the borrower says which it was (B087, B111)",
+          "[any library]") {
   for (const Mechanism mechanism : all_mechanisms) {
     CAPTURE(name_of(mechanism));
     Story story;

@@ -17,7 +17,8 @@ std::int64_t moment() { return detail::monotonic_now(); }
 
 }  // namespace
 
-TEST_CASE("the importer closes first: the exporter's close comes back until it has, and then has the memory (B001)") {
+TEST_CASE("the importer closes first: the exporter's close comes back until it has, and then has the memory (B001)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -55,7 +56,8 @@ TEST_CASE("the importer closes first: the exporter's close comes back until it h
   CHECK(story.given<std::int64_t>("B", "closing") < story.given<std::int64_t>("A", "closed"));
 }
 
-TEST_CASE("a lender that revokes has its memory back whatever the borrower does, who is told, by key and by handle") {
+TEST_CASE("a lender that revokes has its memory back whatever the borrower does, who is told, by key and by handle",
+          "[any library]") {
   for (const bool by_key : {true, false}) {
     CAPTURE(by_key);
     Story story;
@@ -103,7 +105,8 @@ TEST_CASE("a lender that revokes has its memory back whatever the borrower does,
   }
 }
 
-TEST_CASE("a borrower that dies is counted out, and its death is told; the memory comes back without it") {
+TEST_CASE("a borrower that dies is counted out, and its death is told; the memory comes back without it",
+          "[any library]") {
   for (const int signal : {SIGKILL, SIGABRT}) {
     CAPTURE(signal);
     Story story;
@@ -135,7 +138,8 @@ TEST_CASE("a borrower that dies is counted out, and its death is told; the memor
   }
 }
 
-TEST_CASE("a lender that dies: by key its borrowers are told that the memory is gone, by handle they keep the bytes") {
+TEST_CASE("a lender that dies: by key its borrowers are told that the memory is gone, by handle they keep the bytes",
+          "[any library]") {
   for (const bool by_key : {true, false}) {
     CAPTURE(by_key);
     Story story;
@@ -242,7 +246,7 @@ TEST_CASE("a Lent that ends with holders parks its memory, reports once, and the
   story.run();
 }
 
-TEST_CASE("a Lent that ends with holders of a handle leaves them theirs, and parks nothing") {
+TEST_CASE("a Lent that ends with holders of a handle leaves them theirs, and parks nothing", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -275,7 +279,8 @@ TEST_CASE("a Lent that ends with holders of a handle leaves them theirs, and par
   story.run();
 }
 
-TEST_CASE("leases are counted as they are: ten of one borrower and five of another, overlapping, never too few (B043)") {
+TEST_CASE("leases are counted as they are: ten of one borrower and five of another, overlapping, never too few (B043)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -351,7 +356,8 @@ TEST_CASE("2,000 offers that nobody reads hold nothing, and are closed at once; 
   story.run();
 }
 
-TEST_CASE("a lender that has closed its endpoint lets go of who holds nothing more, and leaves no question unanswered") {
+TEST_CASE("a lender that has closed its endpoint lets go of who holds nothing more, and leaves no question unanswered",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {

@@ -61,7 +61,7 @@ template <>
 inline constexpr bool is_key_exportable<EngineBlock> = true;
 }
 
-TEST_CASE("every kind of memory can be lent, and comes back as it went in") {
+TEST_CASE("every kind of memory can be lent, and comes back as it went in", "[any library]") {
   SECTION("memory of devshare") {
     lend_and_use([](const Party& a) { return a.allocate(pattern(size)); }, {}, 0, {},
                  [](const Party& b, const Endpoint& e) { read_all(b, e, Mechanism::by_key); });
@@ -85,7 +85,7 @@ TEST_CASE("every kind of memory can be lent, and comes back as it went in") {
   }
 }
 
-TEST_CASE("memory that the engine keeps is lent by promise, and is the engine's at the end") {
+TEST_CASE("memory that the engine keeps is lent by promise, and is the engine's at the end", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -110,7 +110,7 @@ TEST_CASE("memory that the engine keeps is lent by promise, and is the engine's 
   story.run();
 }
 
-TEST_CASE("the mechanism is what the lender prefers of what the borrower can, and stays") {
+TEST_CASE("the mechanism is what the lender prefers of what the borrower can, and stays", "[any library]") {
   for (const Mechanism preferred : {Mechanism::v1, Mechanism::v2, Mechanism::fabric}) {
     CAPTURE(name_of(preferred));
     lend_and_use([](const Party& a) { return a.map(pattern(size)); }, {.prefer = {preferred}}, 0,
@@ -118,7 +118,8 @@ TEST_CASE("the mechanism is what the lender prefers of what the borrower can, an
   }
 }
 
-TEST_CASE("a kind that the product lacks is passed over, and what none of both has is refused with its reason") {
+TEST_CASE("a kind that the product lacks is passed over, and what none of both has is refused with its reason",
+          "[any library]") {
   lend_and_use([](const Party& a) { return a.map(pattern(size)); }, {.prefer = {Mechanism::fabric, Mechanism::v1}}, 0, {},
                [](const Party& b, const Endpoint& e) { read_all(b, e, Mechanism::v1); });
   lend_and_use([](const Party& a) { return a.map(pattern(size)); }, {.prefer = {Mechanism::by_key}}, 0, {},
@@ -130,7 +131,7 @@ TEST_CASE("a kind that the product lacks is passed over, and what none of both h
                });
 }
 
-TEST_CASE("a slice is exactly what was asked for, one that leaves the memory is refused (B023)") {
+TEST_CASE("a slice is exactly what was asked for, one that leaves the memory is refused (B023)", "[any library]") {
   lend_and_use([](const Party& a) { return a.allocate(pattern(size)); }, {}, 0, {}, [](const Party& b, const Endpoint& e) {
     const Slice slice{4097, 1001};
     Lease lease = b.me.must(borrow(b.device, e, "m", 30s, {.slice = slice}), "B borrows a part");
@@ -166,7 +167,7 @@ TEST_CASE("a borrower on another device uses what it borrowed as one that import
                [](const Party& b, const Endpoint& e) { read_all(b, e, Mechanism::v2); });
 }
 
-TEST_CASE("a process cannot borrow from itself: that would import its own export (B039)") {
+TEST_CASE("a process cannot borrow from itself: that would import its own export (B039)", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {

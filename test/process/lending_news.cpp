@@ -22,7 +22,8 @@ bool readable(int fd, int milliseconds) {
 
 }  // namespace
 
-TEST_CASE("a borrower that waits for newer data is woken by publish, and sees all that was written before it") {
+TEST_CASE("a borrower that waits for newer data is woken by publish, and sees all that was written before it",
+          "[any library]") {
   constexpr std::uint64_t last = 200;
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
@@ -61,7 +62,8 @@ TEST_CASE("a borrower that waits for newer data is woken by publish, and sees al
   story.run();
 }
 
-TEST_CASE("a borrower that reads nothing is told the newest once it reads again, and holds nobody up") {
+TEST_CASE("a borrower that reads nothing is told the newest once it reads again, and holds nobody up",
+          "[any library]") {
   constexpr std::uint64_t many = 20'000;  // more than a socket holds
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
@@ -88,7 +90,8 @@ TEST_CASE("a borrower that reads nothing is told the newest once it reads again,
   story.run();
 }
 
-TEST_CASE("a borrower that has read no news borrows all the same: what it asks for waits until there is room") {
+TEST_CASE("a borrower that has read no news borrows all the same: what it asks for waits until there is room",
+          "[any library]") {
   constexpr std::uint64_t many = 2'000;  // more than a socket holds
   constexpr int more = 20;
   Story story;
@@ -124,7 +127,8 @@ TEST_CASE("a borrower that has read no news borrows all the same: what it asks f
   story.run();
 }
 
-TEST_CASE("both sides have a descriptor for an event loop: readable when there is something, and only then") {
+TEST_CASE("both sides have a descriptor for an event loop: readable when there is something, and only then",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -171,7 +175,7 @@ TEST_CASE("both sides have a descriptor for an event loop: readable when there i
   story.run();
 }
 
-TEST_CASE("several threads use the leases of one connection, wait and borrow at once") {
+TEST_CASE("several threads use the leases of one connection, wait and borrow at once", "[any library]") {
   constexpr std::uint64_t last = 50;
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));

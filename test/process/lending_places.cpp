@@ -136,7 +136,8 @@ TEST_CASE("other users are let in as far as both policies say, and then it is th
   }
 }
 
-TEST_CASE("lenders that are both pid 1 in their containers are two, for a borrower outside and one in a third (B013)") {
+TEST_CASE("lenders that are both pid 1 in their containers are two, for a borrower outside and one in a third (B013)",
+          "[any library]") {
   const auto container = Isolation::pid;
   if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
   for (const bool borrower_too : {false, true}) {
@@ -166,7 +167,7 @@ TEST_CASE("lenders that are both pid 1 in their containers are two, for a borrow
   }
 }
 
-TEST_CASE("a borrower in another container is known by its process, whose death is heard") {
+TEST_CASE("a borrower in another container is known by its process, whose death is heard", "[any library]") {
   const auto container = Isolation::pid;
   if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
   for (const bool sibling : {false, true}) {
@@ -240,7 +241,7 @@ TEST_CASE("abstract names end at a network namespace, paths do not, the runtime'
   }
 }
 
-TEST_CASE("a host's name, and where a directory is mounted, make no difference (B021)") {
+TEST_CASE("a host's name, and where a directory is mounted, make no difference (B021)", "[any library]") {
   if (::geteuid() != 0) DEVSHARE_SKIP("only root can rename and mount");
   Story story;
   TempDirectory elsewhere;
@@ -274,7 +275,7 @@ TEST_CASE("borrow by the descriptor in DEVSHARE_TEST_DESCRIPTOR", "[.inherited]"
   CHECK(bytes == pattern(size, 4));
 }
 
-TEST_CASE("one end of a socketpair is an endpoint for a child, and for the program that it becomes") {
+TEST_CASE("one end of a socketpair is an endpoint for a child, and for the program that it becomes", "[any library]") {
   for (const bool exec : {false, true}) {
     CAPTURE(exec);
     Story story;
@@ -310,7 +311,7 @@ TEST_CASE("one end of a socketpair is an endpoint for a child, and for the progr
   }
 }
 
-TEST_CASE("a listening socket that was passed to a lender is served like its own") {
+TEST_CASE("a listening socket that was passed to a lender is served like its own", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -375,7 +376,8 @@ TEST_CASE("in a sandbox without memfd_create lending works where both allow the 
   }
 }
 
-TEST_CASE("what a killed lender left is taken over; one that lives is not, and leaves nothing when it ends (B062)") {
+TEST_CASE("what a killed lender left is taken over; one that lives is not, and leaves nothing when it ends (B062)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -405,7 +407,7 @@ TEST_CASE("what a killed lender left is taken over; one that lives is not, and l
   story.run();
 }
 
-TEST_CASE("what somebody else has put at a lender's name, or at its lock's, is not touched (B072)") {
+TEST_CASE("what somebody else has put at a lender's name, or at its lock's, is not touched (B072)", "[any library]") {
   Story story;
   story.actor("A", [&](Actor& me) {
     const Party a(me);
@@ -461,7 +463,8 @@ TEST_CASE("what somebody else has put at a lender's name, or at its lock's, is n
 }
 
 TEST_CASE(
-    "of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072)") {
+    "of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072)",
+          "[any library]") {
   constexpr std::size_t processes = 5;
   constexpr std::size_t threads = 10;
   constexpr std::size_t rounds = 4;

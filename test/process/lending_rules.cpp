@@ -96,7 +96,8 @@ void answers(Actor& me, Lease& lease, Errc expected) {
 }  // namespace
 
 TEST_CASE(
-    "an endpoint that cannot be one is invalid_argument for both sides, and no descriptor that is given is lost") {
+    "an endpoint that cannot be one is invalid_argument for both sides, and no descriptor that is given is lost",
+          "[any library]") {
   one([](Actor& me, const Party& a, const Endpoint&) {
     int pipe[2];
     me.expect(::pipe(pipe) == 0, "a pipe");
@@ -130,7 +131,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("names, slices and access out of bounds are refused, and the memory comes back usable") {
+TEST_CASE("names, slices and access out of bounds are refused, and the memory comes back usable", "[any library]") {
   two(
       [](Actor& me, const Party& a, const Endpoint& endpoint) {
         Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
@@ -186,7 +187,7 @@ TEST_CASE("names, slices and access out of bounds are refused, and the memory co
       });
 }
 
-TEST_CASE("objects that were moved from or closed answer closed, whatever they are asked") {
+TEST_CASE("objects that were moved from or closed answer closed, whatever they are asked", "[any library]") {
   two(
       [](Actor& me, const Party& a, const Endpoint& endpoint) {
         Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
@@ -223,7 +224,8 @@ TEST_CASE("objects that were moved from or closed answer closed, whatever they a
       });
 }
 
-TEST_CASE("once the runtime is finalized every object answers runtime_gone, and ends without a word (B005)") {
+TEST_CASE("once the runtime is finalized every object answers runtime_gone, and ends without a word (B005)",
+          "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -253,7 +255,7 @@ TEST_CASE("once the runtime is finalized every object answers runtime_gone, and 
   story.run();
 }
 
-TEST_CASE("a child has none of its parent's lending, and does not hide its parent's death (B064)") {
+TEST_CASE("a child has none of its parent's lending, and does not hide its parent's death (B064)", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   const Endpoint second = Endpoint::path(story.file("second"));
@@ -336,7 +338,8 @@ TEST_CASE("a child has none of its parent's lending, and does not hide its paren
 }
 
 TEST_CASE(
-    "a hook may do anything but end its lender: close, revoke, offer, publish, dispatch, stop, borrow and throw") {
+    "a hook may do anything but end its lender: close, revoke, offer, publish, dispatch, stop, borrow and throw",
+          "[any library]") {
   struct Hook {
     Actor& me;
     const Party& a;
@@ -414,7 +417,7 @@ TEST_CASE(
       });
 }
 
-TEST_CASE("who cannot import what was chosen is told so, by the lender, before any ticket (B101)") {
+TEST_CASE("who cannot import what was chosen is told so, by the lender, before any ticket (B101)", "[any library]") {
   two(
       [](Actor& me, const Party& a, const Endpoint& endpoint) {
         Told told;

@@ -16,7 +16,8 @@ constexpr std::size_t MiB = 1024 * KiB;
 
 }  // namespace
 
-TEST_CASE("A lends memory, B borrows it by name, writes, and returns it; A closes and has its memory back") {
+TEST_CASE("A lends memory, B borrows it by name, writes, and returns it; A closes and has its memory back",
+          "[any library]") {
   for (const std::size_t size : {std::size_t{1}, 4 * KiB, 3 * MiB + 5}) {
     CAPTURE(size);
     Story story;
@@ -68,7 +69,7 @@ TEST_CASE("A lends memory, B borrows it by name, writes, and returns it; A close
   }
 }
 
-TEST_CASE("a borrower may come first: it waits for the lender, and for the offer") {
+TEST_CASE("a borrower may come first: it waits for the lender, and for the offer", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("B", [&](Actor& me) {
@@ -93,7 +94,8 @@ TEST_CASE("a borrower may come first: it waits for the lender, and for the offer
   story.run();
 }
 
-TEST_CASE("one connection borrows many offers, one by one and all at once, from several lenders of a process") {
+TEST_CASE("one connection borrows many offers, one by one and all at once, from several lenders of a process",
+          "[any library]") {
   constexpr std::size_t offers = 40;
   Story story;
   const std::vector<Endpoint> endpoints{Endpoint::path(story.file("one")),

@@ -15,7 +15,7 @@ constexpr std::size_t size = 64 * 1024;
 
 }  // namespace
 
-TEST_CASE("what a stream is still writing is lent, and published, when it has been written (B078)") {
+TEST_CASE("what a stream is still writing is lent, and published, when it has been written (B078)", "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {

@@ -79,7 +79,8 @@ class CaseListener : public ListenerBase {
     clear_environment();
     state_.emplace("state");
     ::setenv("DEVSHARE_HOST_STATE", state_->path().c_str(), 1);
-    // The same cases over again, as an older kernel would play them.
+    // The same cases over again, through the drop-in, or as an older kernel would play them.
+    if (const char* runtime = std::getenv("DEVSHARE_TEST_RUNTIME")) ::setenv("DEVSHARE_RUNTIME", runtime, 1);
     if (const char* identity = std::getenv("DEVSHARE_TEST_IDENTITY")) ::setenv("DEVSHARE_HOST_IDENTITY", identity, 1);
     name_ = info.name;
     results.line("start", name_);
