@@ -2,6 +2,7 @@
 #include "block_bytes.hpp"
 
 #include "alias.hpp"
+#include "bulk_copy.hpp"
 #include "per_process.hpp"
 
 #include <sys/mman.h>
@@ -215,21 +216,21 @@ int move_descriptors(int to, std::uint64_t to_offset, int from, std::uint64_t fr
 int read_block(Block& block, std::uint64_t offset, void* host, std::uint64_t count) {
   const Access access(block, count);
   if (access.view() == nullptr) return read_descriptor(access.descriptor(), access.in_file(offset), host, count);
-  std::memcpy(host, access.view() + offset, count);
+  copy_bulk(host, access.view() + offset, count);
   return 0;
 }
 
 int write_block(Block& block, std::uint64_t offset, const void* host, std::uint64_t count) {
   const Access access(block, count);
   if (access.view() == nullptr) return write_descriptor(access.descriptor(), access.in_file(offset), host, count);
-  std::memcpy(access.view() + offset, host, count);
+  copy_bulk(access.view() + offset, host, count);
   return 0;
 }
 
 int fill_block(Block& block, std::uint64_t offset, unsigned char value, std::uint64_t count) {
   const Access access(block, count);
   if (access.view() == nullptr) return fill_descriptor(access.descriptor(), access.in_file(offset), value, count);
-  std::memset(access.view() + offset, value, count);
+  fill_bulk(access.view() + offset, value, count);
   return 0;
 }
 
@@ -237,13 +238,13 @@ int move_block(Block& to, std::uint64_t to_offset, Block& from, std::uint64_t fr
   if (&to == &from) {  // the ranges may overlap, which only a mapping can do
     std::byte* const view = map_block(to);
     if (view == nullptr) return errno;
-    std::memmove(view + to_offset, view + from_offset, count);
+    copy_bulk(view + to_offset, view + from_offset, count);
     return 0;
   }
   const Access destination(to, count);
   const Access source(from, count);
   if (source.view() != nullptr && destination.view() != nullptr) {
-    std::memmove(destination.view() + to_offset, source.view() + from_offset, count);
+    copy_bulk(destination.view() + to_offset, source.view() + from_offset, count);
     return 0;
   }
   if (source.view() != nullptr) {

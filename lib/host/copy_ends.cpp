@@ -2,6 +2,7 @@
 #include "copy_ends.hpp"
 
 #include "block_bytes.hpp"
+#include "bulk_copy.hpp"
 #include "codes.hpp"
 #include "device.hpp"
 #include "failure.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -237,13 +237,13 @@ acl::aclError move_bytes(const CopyEnd& to, void* destination, const CopyEnd& fr
   }
   if (to.in_block()) return report(write_block(to.record(), to.offset, from.address, count), count);
   if (from.in_block()) return report(read_block(from.record(), from.offset, destination, count), count);
-  std::memmove(destination, from.address, count);
+  copy_bulk(destination, from.address, count);
   return 0;
 }
 
 acl::aclError fill_bytes(const CopyEnd& to, void* host, unsigned char byte, std::uint64_t count) {
   if (!to.in_block()) {
-    std::memset(host, byte, count);
+    fill_bulk(host, byte, count);
     return 0;
   }
   if (to.behind.empty()) return report(fill_block(to.record(), to.offset, byte, count), count);

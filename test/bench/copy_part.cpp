@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of 64 MiB. Cold: the first one into fresh memory, or out of a fresh import, which the host runtime makes through
-// the descriptor. Warm: after enough was copied that it went over to a mapping (docs/host-runtime.md), and once more
-// just before, since the page tables of a mapping that lay idle are slow on a virtual machine.
+// Cold copies of 64 MiB: the first one into fresh memory, or out of a fresh import, which the host runtime makes through
+// the descriptor.
 #include "by_hand/sealed_memfd.hpp"
 #include "parts.hpp"
 #include "process.hpp"
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +24,6 @@ namespace {
 
 constexpr std::size_t size = std::size_t{64} << 20;
 constexpr std::size_t cold_copies = 1;  // in a turn
-constexpr std::size_t warm_copies = 3;
-constexpr int copies_until_mapped = 6;  // of the whole: more than four times its size
 
 template <class R>
 auto must(R result, const char* what) {
@@ -163,31 +159,6 @@ void measure_cold_out(const Device& device, const Exporter& exporter, const std:
                    "–", Verdict::for_information, "as above"});
 }
 
-void measure_warm(const Device& device, const Exporter& exporter, const std::vector<std::byte>& source,
-                  std::vector<Row>* rows) {
-  std::vector<std::byte> target(size);
-  auto memory = must(DeviceMemory::allocate(device, size), "allocating");
-  auto mapping = must(ImportedMapping::open(exporter.ticket, device), "importing");
-  for (int i = 0; i < copies_until_mapped; ++i) {
-    must(copy_to_device(device, memory.bytes(), source), "copying in");
-    must(copy_to_host(device, target, mapping.bytes()), "copying out");
-  }
-  const auto warm = [](auto copy) {
-    return [copy] {
-      copy();
-      return median_time(warm_copies, copy);
-    };
-  };
-  const auto plain = warm([&] { std::memcpy(target.data(), source.data(), size); });
-  const auto in = warm([&] { must(copy_to_device(device, memory.bytes(), source), "copying in"); });
-  const auto out = warm([&] { must(copy_to_host(device, target, mapping.bytes()), "copying out"); });
-  const auto figures = alternate({{"warm: memcpy", plain}, {"warm: memcpy, again", plain},
-                                  {"warm: devshare, in", in}, {"warm: devshare, out", out}});
-  const Ratio control = ratio(figures[1], figures[0]);
-  rows->push_back(judge("warm copy in, memcpy / devshare", figures[0], figures[2], Goal::at_least, 0.95, control));
-  rows->push_back(judge("warm copy out, memcpy / devshare", figures[0], figures[3], Goal::at_least, 0.95, control));
-}
-
 }  // namespace
 
 std::vector<Row> copy_rows() {
@@ -198,7 +169,6 @@ std::vector<Row> copy_rows() {
   std::vector<Row> rows;
   measure_cold_in(device, source, &rows);
   measure_cold_out(device, exporter, source, &rows);
-  measure_warm(device, exporter, source, &rows);
   return rows;
 }
 

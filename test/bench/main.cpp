@@ -41,6 +41,7 @@ constexpr Part parts[] = {
     {"pages", page_rows},
     {"streams", stream_rows},
     {"copies", copy_rows},
+    {"warm-copies", warm_copy_rows},
     {"many-exports", many_exports_rows},
     {"many-importers", many_importers_rows},
     {"repeated-import", repeated_import_rows},

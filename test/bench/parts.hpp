@@ -13,7 +13,8 @@ std::vector<Row> call_rows();    // instructions of a wrapped call
 std::vector<Row> share_rows();   // a whole share, against the program by hand and against Boost
 std::vector<Row> handle_rows();  // a whole share by handle, pieces of a range, a wake
 std::vector<Row> page_rows();    // 64 MiB touched by both sides, in pages of every kind
-std::vector<Row> copy_rows();    // cold and warm copies, against the bare calls and memcpy
+std::vector<Row> copy_rows();    // cold copies, against the bare calls
+std::vector<Row> warm_copy_rows();      // warm ones of every size, against memcpy
 std::vector<Row> lending_rows();        // a borrow, and 32 at once, against the same by hand
 std::vector<Row> lending_wake_rows();   // a borrower that waits for newer data
 std::vector<Row> lending_crowd_rows();  // 8 borrowers at once

@@ -15,7 +15,6 @@ Options options;
 
 namespace {
 
-constexpr int turns = 24;                // of each contender in a round
 constexpr double most_by_others = 0.15;  // of one processor, during a round that counts
 constexpr double quiet_enough = 0.08;    // before a round begins
 constexpr double least_control = 0.95;
@@ -59,7 +58,7 @@ double median_time(std::size_t steps, const std::function<void()>& step) {
   return median(std::move(times));
 }
 
-std::vector<Figures> alternate(const std::vector<Contender>& contenders) {
+std::vector<Figures> alternate(const std::vector<Contender>& contenders, int turns) {
   std::vector<Figures> figures(contenders.size());
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), 0);
@@ -113,6 +112,11 @@ Row judge(std::string measure, const Figures& of, const Figures& to, Goal goal, 
           : reached ? Verdict::met
                     : Verdict::missed,
           in_words(control)};
+}
+
+Row out_of_reach(Row row) {
+  row.verdict = Verdict::not_valid;
+  return row;
 }
 
 double others_used() { return median(others_in_rounds); }

@@ -20,7 +20,7 @@ struct Contender {
 
 // The figures of each contender, one a round: the median of its turns.
 using Figures = std::vector<double>;
-std::vector<Figures> alternate(const std::vector<Contender>& contenders);
+std::vector<Figures> alternate(const std::vector<Contender>& contenders, int turns = 24);  // of each, in a round
 
 struct Ratio {
   double value = 0;  // of the medians over all rounds
@@ -34,6 +34,9 @@ enum class Goal { at_most, at_least };
 // A row of the table: `of` in `to`, against its goal, with the ratio of the control: the same contender under two names.
 Row judge(std::string measure, const Figures& of, const Figures& to, Goal goal, double limit, Ratio control,
           std::string unit_note = {});
+
+// The same row where the machine cannot reach the goal, whoever tries: void, whatever was measured.
+Row out_of_reach(Row row);
 
 double median(std::vector<double> values);
 
