@@ -130,6 +130,13 @@ Result<void> choose(RuntimeState& state) noexcept {
   return {};
 }
 
+// The calls that the host runtime has in the session that begins: which release it plays is a switch, read by aclInit.
+void take_calls_of_session(RuntimeState& state) noexcept {
+  if (!state.is_host) return;
+  const acl::Table shown = host::table_of_session();
+  if (std::memcmp(&state.table, &shown, sizeof shown) != 0) state.table = shown;
+}
+
 // In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
 void begin_in_child(RuntimeState& state) noexcept {
   state.first_session = __atomic_add_fetch(&state.own_session, RuntimeRecord::session_step, __ATOMIC_RELEASE);
@@ -158,6 +165,7 @@ Result<Session> open_locked() noexcept {
   if (code != 0 && code != acl::code::repeat_initialize) {
     return refusal(state, Operation::open_runtime, acl::Entry::aclInit, code, {}).with_note(keep_note(words_of(state)));
   }
+  take_calls_of_session(state);
   state.initialised_here = code == 0 || begun;
   state.pid = ::getpid();
   state.open_session = state.session_now();

@@ -12,8 +12,6 @@
   X(aclrtMallocAlign32)              \
   X(aclrtMemFlush)                   \
   X(aclrtMemInvalidate)              \
-  X(aclrtMemcpy2d)                   \
-  X(aclrtMemcpy2dAsync)              \
   X(aclrtMemcpyAsyncWithCondition)   \
   X(aclrtGetDevicesTopo)             \
   X(aclrtHostMemMapCapabilities)     \

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclrtMemcpyAsync and aclrtMemsetAsync: everything is looked at when they are called, the bytes move in the stream's
 // turn. Memory that a task uses is pinned until then.
-//
-// Host memory that is not page-locked (neither of aclrtMallocHost nor registered) makes the call wait for its turn and
-// its end, as documented: such memory may be gone as soon as the caller goes on.
 #include "calls.hpp"
 #include "copy_ends.hpp"
-#include "host_memory.hpp"
 #include "queued_end.hpp"
-#include "registration.hpp"
-#include "stream_state.hpp"
 
 #include <fmt/format.h>
 
@@ -65,20 +59,6 @@ class FillTask final : public Task {
   std::uint64_t count_;
 };
 
-// Whether the memory stays where it is until somebody says otherwise.
-bool page_locked(const CopyEnd& end, std::uint64_t count) {
-  if (end.in_block()) return true;
-  const auto at = reinterpret_cast<std::uintptr_t>(end.address);
-  if (const auto block = host_block_with(end.address)) {
-    return count <= block->size - (at - reinterpret_cast<std::uintptr_t>(block->base));
-  }
-  return is_registered(end.address) && is_registered(reinterpret_cast<const void*>(at + count - 1));
-}
-
-acl::aclError put(const StreamPlace& place, std::unique_ptr<Task> task, bool waits) {
-  return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
-}
-
 }  // namespace
 
 acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void* src, std::size_t count,
@@ -108,7 +88,7 @@ acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
   const bool waits = !page_locked(to, count) || !page_locked(from, count);
-  return put(place, std::make_unique<CopyTask>(dst, std::move(to), std::move(from), count), waits);
+  return enqueue_copy(place, std::make_unique<CopyTask>(dst, std::move(to), std::move(from), count), waits);
 }
 
 acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
@@ -125,7 +105,8 @@ acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::i
   if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
   const bool waits = !page_locked(to, count);
-  return put(place, std::make_unique<FillTask>(devPtr, std::move(to), static_cast<unsigned char>(value), count), waits);
+  return enqueue_copy(
+      place, std::make_unique<FillTask>(devPtr, std::move(to), static_cast<unsigned char>(value), count), waits);
 }
 
 }  // namespace devshare::host

@@ -3,7 +3,7 @@
 
 #include "block_bytes.hpp"
 #include "bulk_copy.hpp"
-#include "codes.hpp"
+#include "copy_parts.hpp"
 #include "device.hpp"
 #include "failure.hpp"
 #include "physical.hpp"
@@ -14,9 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace devshare::host {
@@ -75,57 +73,6 @@ acl::aclError check_mapped(const CopyEnd& to, const CopyEnd& from) {
                 "DEVSHARE_HOST_CROSS_DEVICE_COPY=allow permits it");
 }
 
-acl::aclError report(int error, std::uint64_t count) {
-  if (error == 0) [[likely]]
-    return 0;
-  if (error == EFAULT) {
-    return refuse(
-        code_of_errno(error), {.reason = Reason::bad_argument, .system_errno = error},
-        fmt::format("the host range of {} bytes is not mapped, or not for this use; a part may be copied", count));
-  }
-  if (error == ENOSPC || error == ENOMEM) {
-    return refuse(code::rt_memory_allocation, {.reason = Reason::no_space, .system_errno = error, .needed = count},
-                  "the machine has no memory left behind this device memory");
-  }
-  return refuse(code_of_errno(error), {.reason = Reason::none, .system_errno = error},
-                fmt::format("the bytes of the block cannot be reached: {}", std::generic_category().message(error)));
-}
-
-// A part of an end that lies in one block, or in host memory.
-struct Part {
-  Block* block = nullptr;  // null: host memory
-  std::uint64_t offset = 0;
-  std::byte* host = nullptr;
-  std::uint64_t size = 0;
-};
-
-// The `count` bytes of an end as parts, from the first to the last. `host` is where they are if that is no block.
-std::vector<Part> parts_of(const CopyEnd& end, void* host, std::uint64_t count) {
-  if (!end.in_block()) return {{.host = static_cast<std::byte*>(host), .size = count}};
-  std::vector<Part> parts;
-  parts.reserve(1 + end.behind.size());
-  std::uint64_t offset = end.offset;
-  const auto add = [&](const PinnedBlock& block) {
-    const std::uint64_t size = std::min(block.size() - offset, count);
-    parts.push_back({.block = block.record(), .offset = offset, .size = size});
-    count -= size;
-    offset = 0;
-  };
-  add(end.block);
-  for (const PinnedBlock& piece : end.behind) add(piece);
-  return parts;
-}
-
-int move_part(const Part& to, const Part& from, std::uint64_t count) {
-  if (to.block != nullptr && from.block != nullptr) {
-    // One memory may be mapped at two addresses: then both ranges are in one block, and may overlap there.
-    Block& source = from.block->memory != nullptr && from.block->memory == to.block->memory ? *to.block : *from.block;
-    return move_block(*to.block, to.offset, source, from.offset, count);
-  }
-  if (to.block != nullptr) return write_block(*to.block, to.offset, from.host, count);
-  return read_block(*from.block, from.offset, to.host, count);
-}
-
 // Takes `count` bytes off the front of a row of parts, or off its back; what is taken is one part.
 Part take(std::vector<Part>& parts, std::uint64_t count, bool off_the_back) {
   Part& edge = parts.back();  // a row to be taken from the front is kept turned round
@@ -157,7 +104,7 @@ acl::aclError move_pieces(const CopyEnd& to, void* destination, const CopyEnd& f
   while (!targets.empty()) {
     const std::uint64_t step = std::min(targets.back().size, sources.back().size);
     const Part target = take(targets, step, backwards);
-    if (const int error = move_part(target, take(sources, step, backwards), step)) return report(error, count);
+    if (const int error = move_part(target, take(sources, step, backwards), step)) return report_move(error, count);
   }
   return 0;
 }
@@ -233,10 +180,10 @@ acl::aclError move_bytes(const CopyEnd& to, void* destination, const CopyEnd& fr
   const bool same_memory = to.mapped() && from.mapped() && to.block.memory() == from.block.memory();
   if (!one_part_each || same_memory) return move_pieces(to, destination, from, count);
   if (to.in_block() && from.in_block()) {
-    return report(move_block(to.record(), to.offset, from.record(), from.offset, count), count);
+    return report_move(move_block(to.record(), to.offset, from.record(), from.offset, count), count);
   }
-  if (to.in_block()) return report(write_block(to.record(), to.offset, from.address, count), count);
-  if (from.in_block()) return report(read_block(from.record(), from.offset, destination, count), count);
+  if (to.in_block()) return report_move(write_block(to.record(), to.offset, from.address, count), count);
+  if (from.in_block()) return report_move(read_block(from.record(), from.offset, destination, count), count);
   copy_bulk(destination, from.address, count);
   return 0;
 }
@@ -246,9 +193,9 @@ acl::aclError fill_bytes(const CopyEnd& to, void* host, unsigned char byte, std:
     fill_bulk(host, byte, count);
     return 0;
   }
-  if (to.behind.empty()) return report(fill_block(to.record(), to.offset, byte, count), count);
+  if (to.behind.empty()) return report_move(fill_block(to.record(), to.offset, byte, count), count);
   for (const Part& part : parts_of(to, nullptr, count)) {
-    if (const int error = fill_block(*part.block, part.offset, byte, part.size)) return report(error, count);
+    if (const int error = fill_block(*part.block, part.offset, byte, part.size)) return report_move(error, count);
   }
   return 0;
 }

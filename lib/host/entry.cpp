@@ -7,6 +7,9 @@
 #include "host_runtime.hpp"
 #include "instrument.hpp"
 #include "lifecycle.hpp"
+#include "profile.hpp"
+
+#include <fmt/format.h>
 
 #include <chrono>
 #include <type_traits>
@@ -51,6 +54,25 @@ constexpr Need need_of(Entry call) {
   return refuse(acl::code::uninitialize, Reason::not_initialised, "aclInit has not been called, or aclFinalize has");
 }
 
+// As near as a call that is linked can come to one that is not there.
+[[gnu::cold]] acl::aclError refuse_hidden(Entry call) {
+  const std::string_view since = release_names[first_release(call)];
+  return refuse(acl::code::rt_feature_not_support, Reason::unsupported,
+                fmt::format("CANN {} has no such call: it came {}{} (DEVSHARE_HOST_INTERFACE)",
+                            release_names[profile().interface], since.starts_with("after") ? "" : "with ", since));
+}
+
+// Runs the body of a call that the release has which is played.
+template <Entry entry, class Run>
+auto run_if_there(Run run) {
+  if constexpr (first_release(entry) != 0) {
+    static_assert(std::is_same_v<decltype(run()), acl::aclError>, "every release has the calls that return a text");
+    if (first_release(entry) > profile().interface) [[unlikely]]
+      return refuse_hidden(entry);
+  }
+  return run();
+}
+
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -74,11 +96,11 @@ auto checked(Run run) {
     const CallGate gate;
     if (!initialised()) [[unlikely]]
       return refused_with(refuse_without_session());  // finalized at this moment
-    return run();
+    return run_if_there<entry>(run);
   } else {
     if (need == Need::own_process && in_forked_child()) [[unlikely]]
       return refused_with(refuse_in_child());
-    return run();
+    return run_if_there<entry>(run);
   }
 }
 

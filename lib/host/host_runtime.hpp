@@ -9,8 +9,12 @@
 
 namespace devshare::host {
 
-// The host runtime's entries, complete. Filled once, immortal.
+// The host runtime's entries, complete. Filled once, immortal. One that the release does not have which this session
+// plays (DEVSHARE_HOST_INTERFACE) refuses with 207000.
 const acl::Table& table() noexcept;
+
+// The same as that release has it: without what is newer.
+acl::Table table_of_session() noexcept;
 
 // The library says that its Runtime is this one: devshare/host.hpp's active() is true from then on.
 void note_chosen() noexcept;

@@ -4,6 +4,8 @@
 // that starts a session; immutable while the runtime is initialised.
 #pragma once
 
+#include "releases.hpp"
+
 #include <devshare/acl/table.hpp>
 
 #include <cstdint>
@@ -32,6 +34,7 @@ struct DelaySwitch {
 
 struct Profile {
   Product product = Product::a2;
+  Release interface = newest_release;                // calls that came later are not there
   std::int32_t device_count = 2;                     // physical devices of the emulated machine, 1..max_devices
   std::uint64_t capacity = std::uint64_t{64} << 30;  // bytes of each device
   std::vector<std::int32_t> visible;                 // user id -> physical id; ASCEND_RT_VISIBLE_DEVICES

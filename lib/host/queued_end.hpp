@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ends of a copy that stands in a stream.
+//
+// Host memory that is not page-locked (neither of aclrtMallocHost nor registered) makes the call wait for its turn and
+// its end, as documented: such memory may be gone as soon as the caller goes on.
 #pragma once
 
 #include "block_record.hpp"
 #include "copy_ends.hpp"
 #include "failure.hpp"
+#include "stream_state.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace devshare::host {
@@ -40,5 +47,10 @@ class QueuedEnd {
 
   CopyEnd end_;
 };
+
+// Whether the `count` bytes stay where they are until somebody says otherwise.
+bool page_locked(const CopyEnd& end, std::uint64_t count);
+
+acl::aclError enqueue_copy(const StreamPlace& place, std::unique_ptr<Task> task, bool waits);
 
 }  // namespace devshare::host

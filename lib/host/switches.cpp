@@ -88,6 +88,13 @@ bool set_product(Profile& profile, std::string_view text) {
   return false;
 }
 
+bool set_interface(Profile& profile, std::string_view text) {
+  const Release release = text == "all" ? newest_release : release_by_name(text);
+  if (release > newest_release || text == release_names[newest_release]) return false;
+  profile.interface = release;
+  return true;
+}
+
 bool set_devices(Profile& profile, std::string_view text) {
   return parse_between(text, 1, max_devices, &profile.device_count);
 }
@@ -260,6 +267,7 @@ bool set_task_delay(Profile& profile, std::string_view text) { return parse_dela
 // Applied from top to bottom: a row may rely on those above it (the matrix on the device count).
 constexpr Switch table[] = {
     {"DEVSHARE_HOST_PROFILE", set_product, "a2, a3, training, 310p or 950"},
+    {"DEVSHARE_HOST_INTERFACE", set_interface, "all, or a CANN release: 8.0, 8.2.RC1, 8.5.0, 9.0.0 or 9.1.0"},
     {"DEVSHARE_HOST_DEVICES", set_devices, "a number from 1 to 16"},
     {"DEVSHARE_HOST_CAPACITY", set_capacity, "a number of bytes from 1 to 1048576G, with K, M or G if you like"},
     {"DEVSHARE_HOST_PEERS", set_peers, "a row of 0 and 1 for each device, joined by '/', as 01/10 for two"},

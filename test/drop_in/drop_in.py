@@ -22,6 +22,7 @@ PROGRAMS = {
     "broken": "programs that break a rule get its code: not admitted, admit by the importer, an address inside a block, a "
               "double import, the exporter first, an importer that never closes, after finalize",
     "missing": "a call that is not implemented returns 207000 and names itself",
+    "older": "a call that the release lacks which is played returns 207000 and names itself and its own release",
 }
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]
 HEADERS = ["acl/acl.h", "acl/acl_rt.h", "acl/acl_base.h"]

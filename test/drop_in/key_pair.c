@@ -15,6 +15,8 @@ static void importer(int line) {
   OK(aclrtIpcMemImportByKey(&memory, key, ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS));
   EXPECT(peek(memory, SIZE - 1), 7);
   fill(memory, 100, 9);
+  const char column[] = {1, 2, 3}; /* one byte of each row of 100 */
+  OK(aclrtMemcpy2d((char *)memory + 1000, 100, column, 1, 1, sizeof column, ACL_MEMCPY_HOST_TO_DEVICE));
   OK(aclrtIpcMemClose(key));
   tell(line, "c", 1);
   OK(aclFinalize());
@@ -38,6 +40,9 @@ int main(void) {
   hear(line, &closed, 1);
   EXPECT(peek(memory, 99), 9);
   EXPECT(peek(memory, 100), 7);
+  EXPECT(peek(memory, 1000), 1);
+  EXPECT(peek(memory, 1001), 7);
+  EXPECT(peek(memory, 1200), 3);
   OK(aclrtIpcMemClose(key));
   OK(aclrtFree(memory));
   OK(aclFinalize());

@@ -3,7 +3,7 @@
 // descriptor and when through a view.
 #include "host/block.hpp"
 #include "host/block_bytes.hpp"
-#include "host_session.hpp"
+#include "imported_memory.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/descriptors.hpp"
@@ -30,7 +30,9 @@ using devshare::host::Reason;
 using devshare::host::UniqueFd;
 using devshare::test::contains;
 using devshare::test::demand;
+using devshare::test::enable_both_ways;
 using devshare::test::HostSession;
+using devshare::test::import;
 using devshare::test::in_child;
 using devshare::test::last_reason;
 namespace code = devshare::acl::code;
@@ -55,37 +57,6 @@ std::vector<unsigned char> read_back(const HostSession& session, const void* add
 
 int put(const HostSession& session, void* address, const std::vector<unsigned char>& bytes) {
   return session.acl.aclrtMemcpy(address, bytes.size(), bytes.data(), bytes.size(), kind::host_to_device);
-}
-
-struct ImportWish {
-  std::uint64_t size = 4096;
-  std::int32_t device = 0;
-  std::int32_t local_device = 0;
-  bool read_only = false;
-  ExporterWatch watch = {};
-  int descriptor = -1;  // one to share bytes with; -1: fresh ones
-};
-
-void* import(const ImportWish& wish) {
-  ImportedBytes bytes;
-  bytes.descriptor = UniqueFd(wish.descriptor >= 0 ? ::dup(wish.descriptor) : ::memfd_create("test", MFD_CLOEXEC));
-  if (wish.descriptor < 0 && ::ftruncate(bytes.descriptor.get(), static_cast<off_t>(wish.size)) != 0) return nullptr;
-  bytes.size = wish.size;
-  bytes.page_size = 4096;
-  bytes.device = wish.device;
-  bytes.local_device = wish.local_device;
-  bytes.read_only = wish.read_only;
-  bytes.watch = wish.watch;
-  void* address = nullptr;
-  return devshare::host::adopt_import(std::move(bytes), &address) == 0 ? address : nullptr;
-}
-
-void enable_both_ways(const HostSession& session) {
-  REQUIRE(session.acl.aclrtSetDevice(0) == 0);
-  REQUIRE(session.acl.aclrtDeviceEnablePeerAccess(1, 0) == 0);
-  REQUIRE(session.acl.aclrtSetDevice(1) == 0);
-  REQUIRE(session.acl.aclrtDeviceEnablePeerAccess(0, 0) == 0);
-  REQUIRE(session.acl.aclrtSetDevice(0) == 0);
 }
 
 }  // namespace

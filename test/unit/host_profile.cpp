@@ -79,6 +79,7 @@ TEST_CASE("a product brings its own limits and calls") {
 
 TEST_CASE("every switch is understood by its name, with or without the prefix") {
   with({{"DEVSHARE_HOST_DEVICES", "3"},
+        {"INTERFACE", "8.5.0"},
         {"CAPACITY", "3M"},
         {"PEERS", "011/101/110"},
         {"NORMAL_PAGE", "64K"},
@@ -104,6 +105,7 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
         {"DELAY", "aclrtFree:0"}},
        [](const host::Profile& machine) {
          CHECK(machine.device_count == 3);
+         CHECK(machine.interface == host::release_by_name("8.5.0"));
          CHECK(machine.leaks_reported);
          CHECK(machine.capacity == 3 << 20);
          CHECK_FALSE(machine.can_reach(1, 1));
@@ -137,6 +139,7 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
 
 TEST_CASE("a value that cannot be understood stops aclInit, which names the variable and the value") {
   refused("DEVSHARE_HOST_PROFILE", "A2");
+  for (const char* release : {"", "8", "8.1", "8.2.rc1", "after 9.1.0"}) refused("DEVSHARE_HOST_INTERFACE", release);
   for (const char* devices : {"0", "17", "two", "1.5", " 2", "2 ", "+2", "0x2", "99999999999999999999"}) {
     refused("DEVSHARE_HOST_DEVICES", devices);
   }

@@ -42,6 +42,7 @@
   X(aclrtGetMemInfo,                  aclError,    (aclrtMemAttr attr, std::size_t* free, std::size_t* total), optional, "8.0") \
   X(aclrtMemcpy,                      aclError,    (void* dst, std::size_t destMax, const void* src, std::size_t count, aclrtMemcpyKind kind), required, "8.0") \
   X(aclrtMemset,                      aclError,    (void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count), required, "8.0") \
+  X(aclrtMemcpy2d,                    aclError,    (void* dst, std::size_t dpitch, const void* src, std::size_t spitch, std::size_t width, std::size_t height, aclrtMemcpyKind kind), optional, "8.0") \
   X(aclrtDeviceGetBareTgid,           aclError,    (std::int32_t* pid),                                    optional, "8.2.RC1") \
   X(aclrtIpcMemGetExportKey,          aclError,    (void* devPtr, std::size_t size, char* key, std::size_t len, std::uint64_t flags), optional, "8.2.RC1") \
   X(aclrtIpcMemSetImportPid,          aclError,    (const char* key, std::int32_t* pid, std::size_t num),  optional, "8.2.RC1") \
@@ -79,6 +80,7 @@
   X(aclrtSynchronizeStreamWithTimeout, aclError,   (aclrtStream stream, std::int32_t timeout),             optional, "8.0")     \
   X(aclrtSynchronizeDevice,           aclError,    (),                                                     optional, "8.0")     \
   X(aclrtMemcpyAsync,                 aclError,    (void* dst, std::size_t destMax, const void* src, std::size_t count, aclrtMemcpyKind kind, aclrtStream stream), optional, "8.0") \
+  X(aclrtMemcpy2dAsync,               aclError,    (void* dst, std::size_t dpitch, const void* src, std::size_t spitch, std::size_t width, std::size_t height, aclrtMemcpyKind kind, aclrtStream stream), optional, "8.0") \
   X(aclrtMemsetAsync,                 aclError,    (void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count, aclrtStream stream), optional, "8.0") \
   X(aclrtCreateEvent,                 aclError,    (aclrtEvent* event),                                    optional, "8.0")     \
   X(aclrtCreateEventWithFlag,         aclError,    (aclrtEvent* event, std::uint32_t flag),                optional, "8.0")     \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function table: one pointer for each entry of the list. A null pointer is an entry the runtime does not have.
-// A table is filled once, when its runtime is opened, and never changes afterwards.
+// A table is filled when its runtime is opened, and stays as it is until that is opened anew.
 #pragma once
 
 #include <devshare/acl/entries.hpp>
