@@ -75,8 +75,10 @@ bool page_locked(const CopyEnd& end, std::uint64_t count) {
   return is_registered(end.address) && is_registered(reinterpret_cast<const void*>(at + count - 1));
 }
 
-acl::aclError put(const StreamPlace& place, std::unique_ptr<Task> task, bool waits) {
-  return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
+template <class T, class... Arguments>
+acl::aclError put(const StreamPlace& place, bool waits, Arguments&&... arguments) {
+  if (waits) return enqueue_and_wait(place, std::make_unique<T>(std::forward<Arguments>(arguments)...));
+  return enqueue<T>(place, std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace
@@ -108,7 +110,7 @@ acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
   const bool waits = !page_locked(to, count) || !page_locked(from, count);
-  return put(place, std::make_unique<CopyTask>(dst, std::move(to), std::move(from), count), waits);
+  return put<CopyTask>(place, waits, dst, std::move(to), std::move(from), count);
 }
 
 acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
@@ -125,7 +127,7 @@ acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::i
   if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
   const bool waits = !page_locked(to, count);
-  return put(place, std::make_unique<FillTask>(devPtr, std::move(to), static_cast<unsigned char>(value), count), waits);
+  return put<FillTask>(place, waits, devPtr, std::move(to), static_cast<unsigned char>(value), count);
 }
 
 }  // namespace devshare::host

@@ -13,10 +13,10 @@ namespace devshare::host {
 class QueuedEnd {
  public:
   explicit QueuedEnd(CopyEnd&& end) : end_(std::move(end)) {
-    for_each([](Block& block) { block.queued.fetch_add(1, std::memory_order_acq_rel); });
+    for_each([](PinnedBlock& block) { block.record()->queue_pin(); });
   }
   ~QueuedEnd() {
-    for_each([](Block& block) { block.queued.fetch_sub(1, std::memory_order_acq_rel); });
+    for_each([](PinnedBlock& block) { block.release()->unpin_queued(); });
   }
   QueuedEnd(const QueuedEnd&) = delete;
   QueuedEnd& operator=(const QueuedEnd&) = delete;
@@ -34,8 +34,9 @@ class QueuedEnd {
   template <class Visit>
   void for_each(Visit visit) {
     if (!end_.in_block()) return;
-    visit(end_.record());
-    for (const PinnedBlock& piece : end_.behind) visit(*piece.record());
+    visit(end_.block);
+    if (end_.more == nullptr) return;
+    for (PinnedBlock& piece : *end_.more) visit(piece);
   }
 
   CopyEnd end_;
