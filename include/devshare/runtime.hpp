@@ -84,6 +84,11 @@ class Runtime {
   // Ends what open() began: devices are reset, and the runtime finalized where devshare was the one to initialise it.
   // Objects still alive become inert: their destructors do nothing, their calls return runtime_gone. open() may be
   // called again. For the end of main, not for a library.
+  //
+  // Waits for the work in streams that can be carried out. On the host runtime a stream that waits for something, as for
+  // a notify that nobody has recorded, is dropped with all that stands in it; with the vendor's, and where somebody else
+  // initialised the runtime and the last count on the device was devshare's, it is waited for as aclrtResetDevice does:
+  // synchronise or end such streams before.
   DEVSHARE_API Result<void> finalize() const noexcept;
 
   friend bool operator==(const Runtime& a, const Runtime& b) noexcept { return a.session_.record == b.session_.record; }

@@ -173,6 +173,14 @@ Result<Session> open_locked() noexcept {
   return Session{&state, state.open_session};
 }
 
+// Gives back the count that Runtime::device() took on each.
+void reset_devices(const RuntimeState& state) noexcept {
+  for (std::size_t number = 0; number < max_devices; ++number) {
+    if (state.devices[number].context == nullptr) continue;
+    (void)state.table.aclrtResetDevice(static_cast<std::int32_t>(number));
+  }
+}
+
 }  // namespace
 
 template <>
@@ -302,13 +310,12 @@ Result<void> Runtime::finalize() const noexcept {
   __atomic_add_fetch(&state.own_session, detail::RuntimeRecord::session_step, __ATOMIC_RELEASE);
   state.open_session = 0;
   detail::tell_session_ended();
-  for (std::size_t number = 0; number < detail::max_devices; ++number) {
-    if (state.devices[number].context != nullptr) {
-      (void)state.table.aclrtResetDevice(static_cast<std::int32_t>(number));
-    }
-  }
+  const bool ends_runtime = std::exchange(state.initialised_here, false);
+  // A reset waits for all that is in the device's streams, and nobody could record any more what one of them waits for.
+  // The host runtime's own end waits for what has begun, drops the rest, and resets the devices.
+  if (!ends_runtime || !state.is_host) detail::reset_devices(state);
   state.devices = {};
-  if (!std::exchange(state.initialised_here, false)) return {};
+  if (!ends_runtime) return {};
   if (const acl::aclError code = state.table.aclFinalize(); code != 0) {
     return detail::refusal(state, Operation::finalize_runtime, acl::Entry::aclFinalize, code, {});
   }

@@ -4,6 +4,7 @@
 #include "calls.hpp"
 #include "copy_ends.hpp"
 #include "queued_end.hpp"
+#include "stream_state.hpp"
 
 #include <fmt/format.h>
 
@@ -59,6 +60,12 @@ class FillTask final : public Task {
   std::uint64_t count_;
 };
 
+template <class T, class... Arguments>
+acl::aclError put(const StreamPlace& place, bool waits, Arguments&&... arguments) {
+  if (waits) return enqueue_and_wait(place, std::make_unique<T>(std::forward<Arguments>(arguments)...));
+  return enqueue<T>(place, std::forward<Arguments>(arguments)...);
+}
+
 }  // namespace
 
 acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void* src, std::size_t count,
@@ -88,7 +95,7 @@ acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
   const bool waits = !page_locked(to, count) || !page_locked(from, count);
-  return enqueue_copy(place, std::make_unique<CopyTask>(dst, std::move(to), std::move(from), count), waits);
+  return put<CopyTask>(place, waits, dst, std::move(to), std::move(from), count);
 }
 
 acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
@@ -105,8 +112,7 @@ acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::i
   if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
   const bool waits = !page_locked(to, count);
-  return enqueue_copy(
-      place, std::make_unique<FillTask>(devPtr, std::move(to), static_cast<unsigned char>(value), count), waits);
+  return put<FillTask>(place, waits, devPtr, std::move(to), static_cast<unsigned char>(value), count);
 }
 
 }  // namespace devshare::host

@@ -163,7 +163,7 @@ acl::aclError not_an_allocation(const void* address, Reason reason, std::string_
 
 }  // namespace
 
-bool ExporterWatch::gone() const noexcept {
+bool ExporterWatch::gone_now() const noexcept {
   if (slot != nullptr && slot->load(std::memory_order_acquire) != expected) return true;
   return death != nullptr && (death->load(std::memory_order_acquire) & FUTEX_OWNER_DIED) != 0;
 }
@@ -182,17 +182,7 @@ PinnedBlock::PinnedBlock(const void* address) noexcept {
   }
 }
 
-PinnedBlock::PinnedBlock(PinnedBlock&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-
-PinnedBlock& PinnedBlock::operator=(PinnedBlock&& other) noexcept {
-  PinnedBlock taken(std::move(other));
-  std::swap(block_, taken.block_);
-  return *this;
-}
-
-PinnedBlock::~PinnedBlock() {
-  if (block_ != nullptr) block_->unpin();
-}
+void PinnedBlock::unpin() noexcept { block_->unpin(); }
 
 std::uintptr_t PinnedBlock::base() const noexcept { return block_->base; }
 std::uint64_t PinnedBlock::size() const noexcept { return block_->size; }
@@ -312,7 +302,7 @@ acl::aclError free_block(void* address) {
                                fmt::format("lies {} bytes inside the allocation at {:#x}: free that one",
                                            at - pinned.base(), pinned.base()));
     }
-    if (pinned.record()->queued.load(std::memory_order_acquire) != 0) {
+    if (pinned.record()->queued()) {
       return refuse(acl::code::rt_drv_internal, Reason::in_use,
                     fmt::format("{} is used by a task that is still in a stream: synchronise the stream first, or free "
                                 "by aclrtFreeWithDevSync (R5)",
@@ -440,7 +430,7 @@ Removed remove_block(std::uintptr_t address, Origin origin) {
 
 bool in_use_by_streams(const void* address) {
   const PinnedBlock pinned(address);
-  return pinned && pinned.record()->queued.load(std::memory_order_acquire) != 0;
+  return pinned && pinned.record()->queued();
 }
 
 void release_import(void* address) {

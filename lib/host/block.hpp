@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace devshare::host {
 
@@ -33,7 +34,11 @@ struct ExporterWatch {
   std::uint64_t expected = 0;
   const std::atomic<std::uint32_t>* death = nullptr;
 
-  bool gone() const noexcept;
+  // Of memory that nobody else could take away this is two loads.
+  bool gone() const noexcept { return (slot != nullptr || death != nullptr) && gone_now(); }
+
+ private:
+  bool gone_now() const noexcept;
 };
 
 struct Block;  // defined in block_record.hpp, for block.cpp and copy.cpp only
@@ -45,9 +50,15 @@ class PinnedBlock {
  public:
   PinnedBlock() noexcept = default;
   explicit PinnedBlock(const void* address) noexcept;  // any address inside the block
-  PinnedBlock(PinnedBlock&& other) noexcept;
-  PinnedBlock& operator=(PinnedBlock&& other) noexcept;
-  ~PinnedBlock();
+  PinnedBlock(PinnedBlock&& other) noexcept : block_(other.release()) {}
+  PinnedBlock& operator=(PinnedBlock&& other) noexcept {
+    PinnedBlock taken(std::move(other));
+    std::swap(block_, taken.block_);
+    return *this;
+  }
+  ~PinnedBlock() {
+    if (block_ != nullptr) unpin();
+  }
 
   explicit operator bool() const noexcept { return block_ != nullptr; }
   std::uintptr_t base() const noexcept;
@@ -58,12 +69,12 @@ class PinnedBlock {
   std::int32_t local_device() const noexcept;  // physical: the device an import was opened on; device() otherwise
   Origin origin() const noexcept;
   bool read_only() const noexcept;
-  bool p2p() const noexcept;          // allocated with a P2P policy (R43)
-  bool sealed() const noexcept;       // false only with the fallback of a system without sealed memfds
+  bool p2p() const noexcept;                  // allocated with a P2P policy (R43)
+  bool sealed() const noexcept;               // false only with the fallback of a system without sealed memfds
   std::uint64_t page_bytes() const noexcept;  // of the machine's pages behind it; 0: memory that is the program's own
   bool populated() const noexcept;            // mapped with all its pages
-  std::uint64_t id() const noexcept;  // unique in this process, never reused
-  int descriptor() const noexcept;    // -1 for a mapped import
+  std::uint64_t id() const noexcept;          // unique in this process, never reused
+  int descriptor() const noexcept;            // -1 for a mapped import
   bool exporter_gone() const noexcept;
 
   // Of a mapped piece. The memory is null and the reservation's view is null for everything else.
@@ -76,9 +87,13 @@ class PinnedBlock {
   // Null with a refusal recorded when it cannot be mapped or the exporter is gone.
   std::byte* view() const;
 
-  Block* record() const noexcept { return block_; }  // for the files that include block_record.hpp
+  // For the files that include block_record.hpp. Whoever releases the record ends its pin.
+  Block* record() const noexcept { return block_; }
+  Block* release() noexcept { return std::exchange(block_, nullptr); }
 
  private:
+  void unpin() noexcept;
+
   Block* block_ = nullptr;
 };
 

@@ -40,10 +40,12 @@ struct Block {
   std::uint32_t access = 0;        // who may use it: bits of access_bits.hpp
   std::int32_t access_given = -1;  // the type of location that aclrtMemSetAccess named, -1: it was not called
 
-  // Its life: the live bit and the pins. A dying block takes no new pins; whoever ends it waits for the old ones.
+  // Its life: the live bit, how many of the pins are those of tasks in streams, and the pins. A dying block takes no
+  // new pins; whoever ends it waits for the old ones. All in one word: it is what two threads that work on the same
+  // memory take from each other.
   static constexpr std::uint64_t live_bit = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t queued_one = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> life{0};
-  std::atomic<std::uint32_t> queued{0};  // tasks in streams that use it; each has a pin as well
 
   // Its bytes: cold (descriptor only), mapped (view). A mapped import has no descriptor. The count of users lets a
   // descriptor be closed under copies that are in a system call on it: one for being open, one for each such copy.
@@ -62,10 +64,12 @@ struct Block {
     return false;
   }
 
-  void unpin() noexcept {
-    if (life.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]]
-      life.notify_all();
-  }
+  void unpin() noexcept { take_off(1); }
+
+  // A pin becomes that of a task in a stream, and ends with it.
+  void queue_pin() noexcept { life.fetch_add(queued_one, std::memory_order_acq_rel); }
+  void unpin_queued() noexcept { take_off(queued_one + 1); }
+  bool queued() const noexcept { return (life.load(std::memory_order_acquire) & ~live_bit) >= queued_one; }
 
   // Ends its life if the caller's pin is the only one; the pin stays.
   bool retire_unless_used() noexcept {
@@ -77,6 +81,12 @@ struct Block {
   bool needs_view() const noexcept { return page_bytes > normal_page_bytes(); }
 
   bool contains(std::uintptr_t address) const noexcept { return address - base < std::max(size, backed); }
+
+ private:
+  void take_off(std::uint64_t pins) noexcept {
+    if (life.fetch_sub(pins, std::memory_order_acq_rel) == pins) [[unlikely]]
+      life.notify_all();
+  }
 };
 
 }  // namespace devshare::host

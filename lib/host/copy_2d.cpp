@@ -10,6 +10,7 @@
 #include "failure.hpp"
 #include "profile.hpp"
 #include "queued_end.hpp"
+#include "stream_state.hpp"
 
 #include <fmt/format.h>
 
@@ -148,7 +149,8 @@ acl::aclError calls::aclrtMemcpy2dAsync(void* dst, std::size_t dpitch, const voi
   if (const aclError refused = place_of(stream, &place)) return refused;
   if (const aclError refused = resolve(&request)) return refused;
   const bool waits = !page_locked(request.to, request.to_span) || !page_locked(request.from, request.from_span);
-  return enqueue_copy(place, std::make_unique<Copy2dTask>(std::move(request)), waits);
+  auto task = std::make_unique<Copy2dTask>(std::move(request));
+  return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
 }
 
 }  // namespace devshare::host

@@ -25,21 +25,22 @@ namespace code = acl::code;
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-acl::aclError out_of_bounds(const PinnedBlock& block, std::uint64_t offset, std::uint64_t count) {
-  const std::uint64_t left = offset < block.size() ? block.size() - offset : 0;
+[[gnu::cold]] acl::aclError out_of_bounds(const Block& block, std::uint64_t offset, std::uint64_t count) {
+  const std::uint64_t left = offset < block.size ? block.size - offset : 0;
   return refuse(code::rt_drv_internal, {.reason = Reason::out_of_bounds, .needed = count, .available = left},
                 fmt::format("{} bytes from offset {} leave the block at {:#x}, which has {} bytes", count, offset,
-                            block.base(), block.size()));
+                            block.base, block.size));
 }
 
-acl::aclError check_accessible(const PinnedBlock& block) {
-  if (block.accessible()) return 0;
+acl::aclError check_accessible(const Block& block) {
+  if (block.accessible.load(std::memory_order_acquire)) [[likely]]
+    return 0;
   return refuse(code::rt_drv_internal, Reason::no_access,
-                fmt::format("the memory at {:#x} was mapped without access: aclrtMemSetAccess gives it", block.base()));
+                fmt::format("the memory at {:#x} was mapped without access: aclrtMemSetAccess gives it", block.base));
 }
 
 acl::aclError check_peer_access(std::int32_t from, std::int32_t to) {
-  if (peer_access_effective(from, to)) return 0;
+  if (from == to || peer_access_effective(from, to)) return 0;
   return refuse(code::rt_drv_internal, {.reason = Reason::peer_access_missing, .device = from, .peer_device = to},
                 fmt::format("devices {} and {} have no access to each other: aclrtDeviceEnablePeerAccess on both (R45)",
                             from, to));
@@ -109,48 +110,60 @@ acl::aclError move_pieces(const CopyEnd& to, void* destination, const CopyEnd& f
   return 0;
 }
 
+// Both are memory of one device that this process did not get from another one: most copies.
+bool at_home(const CopyEnd& to, const CopyEnd& from) {
+  if (!to.on_device() || !from.on_device()) return false;
+  const Block& a = to.record();
+  const Block& b = from.record();
+  return a.device == b.device && a.local_device == a.device && b.local_device == b.device;
+}
+
 }  // namespace
 
 acl::aclError resolve_end(const void* address, std::uint64_t count, CopyEnd* out) {
   out->address = address;
   const std::uintptr_t at = number_of(address);
   if (!in_window(at, count)) return 0;
-  PinnedBlock block(address);
-  if (!block) {
+  out->block = PinnedBlock(address);
+  if (!out->block) {
     return refuse(code::rt_drv_internal, Reason::not_device_memory,
                   fmt::format("{} is a device address, and nothing of this process is there: freed, closed, or a "
                               "pointer of another process (R62)",
                               address));
   }
-  if (block.origin() == Origin::registered) {
+  const Block& block = out->record();
+  if (block.origin == Origin::registered) {
     return refuse(code::rt_drv_internal, Reason::not_device_memory,
                   fmt::format("{} is the device's address of registered host memory: kernels use it, a copy takes the "
                               "host's own address",
                               address));
   }
-  const std::uint64_t offset = at - block.base();
-  const bool leaves = offset > block.size() || count > block.size() - offset;
-  if (leaves && !pin_pieces_behind(block, offset, count, &out->behind)) return out_of_bounds(block, offset, count);
-  if (block.exporter_gone()) {
-    return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device()},
+  out->offset = at - block.base;
+  if (out->offset > block.size || count > block.size - out->offset) [[unlikely]] {
+    out->more = std::make_unique<std::vector<PinnedBlock>>();
+    if (!pin_pieces_behind(out->block, out->offset, count, out->more.get())) {
+      return out_of_bounds(block, out->offset, count);
+    }
+  }
+  if (block.watch.gone()) {
+    return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device},
                   "the exporter of this memory closed its key, freed it, or ended (R20)");
   }
   if (const acl::aclError refused = check_accessible(block)) return refused;
-  for (const PinnedBlock& piece : out->behind) {
-    if (const acl::aclError refused = check_accessible(piece)) return refused;
+  for (const PinnedBlock& piece : out->behind()) {
+    if (const acl::aclError refused = check_accessible(*piece.record())) return refused;
   }
-  out->block = std::move(block);
-  out->offset = offset;
   return 0;
 }
 
 acl::aclError check_writable(const CopyEnd& to) {
   // Memory allocated read-only is so for kernels; the process that made it must be able to fill it.
-  if (!to.in_block() || to.block.origin() == Origin::allocated || !to.block.read_only()) return 0;
+  if (!to.in_block() || to.record().origin == Origin::allocated || !to.record().read_only) return 0;
   return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
 }
 
 acl::aclError check_devices(const CopyEnd& to, const CopyEnd& from, acl::aclrtMemcpyKind asked, CopyWay way) {
+  if (at_home(to, from)) return way == CopyWay::blocking ? check_mapped(to, from) : 0;
   if ((to.from_afar() || from.from_afar()) && !profile().cross_device_copy_allowed) {
     if (asked == kind::automatic) return refuse_afar("its copies must say their direction");
     if (!to.on_device() || !from.on_device()) return refuse_afar("no copies between it and the host");
@@ -160,13 +173,14 @@ acl::aclError check_devices(const CopyEnd& to, const CopyEnd& from, acl::aclrtMe
   }
   for (const CopyEnd* end : {&to, &from}) {
     if (!end->on_other_device()) continue;
-    if (const acl::aclError refused = check_peer_access(end->block.local_device(), end->block.device())) return refused;
+    if (const acl::aclError refused = check_peer_access(end->record().local_device, end->record().device))
+      return refused;
   }
   if (!to.on_device() || !from.on_device()) return 0;
   if (way == CopyWay::blocking) {
     if (const acl::aclError refused = check_mapped(to, from)) return refused;
   }
-  return check_peer_access(from.block.local_device(), to.block.local_device());
+  return check_peer_access(from.record().local_device, to.record().local_device);
 }
 
 acl::aclError check_fill(const CopyEnd& to) {
@@ -176,7 +190,7 @@ acl::aclError check_fill(const CopyEnd& to) {
 }
 
 acl::aclError move_bytes(const CopyEnd& to, void* destination, const CopyEnd& from, std::uint64_t count) {
-  const bool one_part_each = to.behind.empty() && from.behind.empty();
+  const bool one_part_each = to.more == nullptr && from.more == nullptr;
   const bool same_memory = to.mapped() && from.mapped() && to.block.memory() == from.block.memory();
   if (!one_part_each || same_memory) return move_pieces(to, destination, from, count);
   if (to.in_block() && from.in_block()) {
@@ -193,7 +207,7 @@ acl::aclError fill_bytes(const CopyEnd& to, void* host, unsigned char byte, std:
     fill_bulk(host, byte, count);
     return 0;
   }
-  if (to.behind.empty()) return report_move(fill_block(to.record(), to.offset, byte, count), count);
+  if (to.more == nullptr) return report_move(fill_block(to.record(), to.offset, byte, count), count);
   for (const Part& part : parts_of(to, nullptr, count)) {
     if (const int error = fill_block(*part.block, part.offset, byte, part.size)) return report_move(error, count);
   }

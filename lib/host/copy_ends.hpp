@@ -5,9 +5,11 @@
 // exists. R42 is the exception: on memory imported from another device the direction must be said.
 #pragma once
 
-#include "block.hpp"
+#include "block_record.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace devshare::host {
@@ -21,15 +23,18 @@ struct CopyEnd {
   PinnedBlock block;  // empty: host memory
   const void* address = nullptr;
   std::uint64_t offset = 0;
-  std::vector<PinnedBlock> behind;
+  std::unique_ptr<std::vector<PinnedBlock>> more;  // null: all is in the one block
 
   bool in_block() const { return static_cast<bool>(block); }
-  bool on_device() const { return in_block() && !block.in_host_memory(); }
+  bool on_device() const { return in_block() && record().device >= 0; }
   Block& record() const { return *block.record(); }
-  bool mapped() const { return in_block() && block.origin() == Origin::mapped; }
-  bool on_other_device() const { return on_device() && block.device() != block.local_device(); }
+  std::span<const PinnedBlock> behind() const {
+    return more != nullptr ? std::span<const PinnedBlock>(*more) : std::span<const PinnedBlock>();
+  }
+  bool mapped() const { return in_block() && record().origin == Origin::mapped; }
+  bool on_other_device() const { return on_device() && record().device != record().local_device; }
   // Imported by key from another device: what R42 speaks of.
-  bool from_afar() const { return on_other_device() && block.origin() == Origin::imported; }
+  bool from_afar() const { return on_other_device() && record().origin == Origin::imported; }
 };
 
 // Finds out what `address` is and that the whole range is in it.

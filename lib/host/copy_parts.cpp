@@ -18,7 +18,7 @@ namespace code = acl::code;
 std::vector<Part> parts_of(const CopyEnd& end, void* host, std::uint64_t count) {
   if (!end.in_block()) return {{.host = static_cast<std::byte*>(host), .size = count}};
   std::vector<Part> parts;
-  parts.reserve(1 + end.behind.size());
+  parts.reserve(1 + end.behind().size());
   std::uint64_t offset = end.offset;
   const auto add = [&](const PinnedBlock& block) {
     const std::uint64_t size = std::min(block.size() - offset, count);
@@ -27,7 +27,7 @@ std::vector<Part> parts_of(const CopyEnd& end, void* host, std::uint64_t count) 
     offset = 0;
   };
   add(end.block);
-  for (const PinnedBlock& piece : end.behind) add(piece);
+  for (const PinnedBlock& piece : end.behind()) add(piece);
   return parts;
 }
 

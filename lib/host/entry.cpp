@@ -80,7 +80,7 @@ std::uint64_t now_ns() {
 }
 
 template <Entry entry, class Run>
-auto checked(Run run) {
+[[gnu::always_inline]] inline auto checked(ThreadCall& thread, Run run) {
   using Result = decltype(run());
   constexpr Need need = need_of(entry);
   const auto refused_with = [](acl::aclError code) -> Result {
@@ -93,7 +93,7 @@ auto checked(Run run) {
   if constexpr (need == Need::session) {
     if (!initialised()) [[unlikely]]
       return refused_with(refuse_without_session());
-    const CallGate gate;
+    const CallGate gate(thread);
     if (!initialised()) [[unlikely]]
       return refused_with(refuse_without_session());  // finalized at this moment
     return run_if_there<entry>(run);
@@ -110,20 +110,23 @@ struct Wrapped;
 template <Entry entry, class... Arguments, acl::aclError (*body)(Arguments...)>
 struct Wrapped<entry, body> {
   static acl::aclError call(Arguments... arguments) {
-    call_begins();
-    acl::aclError code = 0;
-    if (!instrument_armed()) [[likely]] {
-      code = checked<entry>([&] { return body(arguments...); });
-    } else {
-      const std::uint64_t started = now_ns();
-      code = checked<entry>([&] {
-        const acl::aclError injected = instrument_before(entry);
-        return injected != 0 ? injected : body(arguments...);
-      });
-      // A child has its parent's journal only after its own aclInit.
-      if (!in_forked_child()) instrument_after(entry, code, arguments_as_json(entry, code, arguments...), started);
-    }
-    call_ends(entry, code);
+    ThreadCall& thread = find_this_call();
+    call_begins(thread);
+    const acl::aclError code = !instrument_armed() ? checked<entry>(thread, [&] { return body(arguments...); })
+                                                   : watched(thread, arguments...);
+    call_ends(entry, code, thread);
+    return code;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] static acl::aclError watched(ThreadCall& thread, Arguments... arguments) {
+    const std::uint64_t started = now_ns();
+    const acl::aclError code = checked<entry>(thread, [&] {
+      const acl::aclError injected = instrument_before(entry);
+      return injected != 0 ? injected : body(arguments...);
+    });
+    // A child has its parent's journal only after its own aclInit.
+    if (!in_forked_child()) instrument_after(entry, code, arguments_as_json(entry, code, arguments...), started);
     return code;
   }
 };
@@ -133,7 +136,7 @@ struct Wrapped<entry, body> {
 template <Entry entry, class... Arguments, const char* (*body)(Arguments...)>
 struct Wrapped<entry, body> {
   static const char* call(Arguments... arguments) {
-    return checked<entry>([&] { return body(arguments...); });
+    return checked<entry>(this_call, [&] { return body(arguments...); });
   }
 };
 

@@ -13,9 +13,12 @@
 #include <utility>
 
 namespace devshare::host {
-namespace {
 
-constinit thread_local Cause current_cause;  // apart from the strings: no destructor, so no guard on the fast path
+constinit thread_local ThreadCall this_call;
+
+ThreadCall& find_this_call() noexcept { return this_call; }
+
+namespace {
 
 // The last call that failed.
 struct Recent {
@@ -53,7 +56,6 @@ ProcessMessages* of_process() noexcept {
 }
 
 constinit thread_local bool thread_ended = false;
-constinit thread_local bool quiet = false;  // the call that is running was refused without a text
 
 // Null once the thread's own objects have been destroyed: static objects still make calls then, and leave no text.
 ThreadMessages* messages() noexcept {
@@ -69,8 +71,8 @@ ThreadMessages* messages() noexcept {
 }  // namespace
 
 acl::aclError refuse(acl::aclError code, const Cause& cause, std::string text) {
-  current_cause = cause;
-  quiet = false;
+  this_call.cause = cause;
+  this_call.quiet = false;
   if (ThreadMessages* const mine = messages()) mine->refused = std::move(text);
   return code;
 }
@@ -80,12 +82,10 @@ acl::aclError refuse(acl::aclError code, Reason reason, std::string text) {
 }
 
 acl::aclError refuse_quietly(acl::aclError code, Reason reason) noexcept {
-  current_cause = {.reason = reason};
-  quiet = true;
+  this_call.cause = {.reason = reason};
+  this_call.quiet = true;
   return code;
 }
-
-const Cause& last_cause() noexcept { return current_cause; }
 
 const std::string& last_text() noexcept {
   static const std::string& none = *new std::string;
@@ -93,14 +93,8 @@ const std::string& last_text() noexcept {
   return mine != nullptr ? mine->refused : none;
 }
 
-void call_begins() noexcept { current_cause = {}; }
-
-void call_ends(acl::Entry call, acl::aclError code) {
-  if (code == 0) [[likely]] {
-    current_cause = {};  // something inside may have been refused and got over
-    return;
-  }
-  if (std::exchange(quiet, false)) return;
+void keep_refusal(acl::Entry call, acl::aclError code) {
+  if (std::exchange(this_call.quiet, false)) return;
   ThreadMessages* const mine = messages();
   if (mine == nullptr) return;
   Recent recent{std::exchange(mine->refused, {}), call, code};

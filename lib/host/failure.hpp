@@ -3,6 +3,8 @@
 // text for aclGetRecentErrMsg. All three are of this thread.
 #pragma once
 
+#include "thread_call.hpp"
+
 #include <devshare/acl/codes.hpp>
 #include <devshare/acl/table.hpp>
 #include <devshare/detail/cause.hpp>
@@ -25,15 +27,19 @@ using detail::Reason;
 
 // The reason of the last refused call of this thread; {none} when the last call succeeded. Set by the entry layer
 // around every call, so that it never belongs to an older one.
-const Cause& last_cause() noexcept;
+inline const Cause& last_cause() noexcept { return this_call.cause; }
 
 // The text of what refuse recorded last in the call that is running, for whoever passes a refusal on.
 const std::string& last_text() noexcept;
 
 // For the entry layer. A call starts with no cause and ends with its code; a refused one leaves the text that
 // aclGetRecentErrMsg hands out.
-void call_begins() noexcept;
-void call_ends(acl::Entry call, acl::aclError code);
+inline void call_begins(ThreadCall& thread = this_call) noexcept { thread.cause = {}; }
+void keep_refusal(acl::Entry call, acl::aclError code);
+inline void call_ends(acl::Entry call, acl::aclError code, ThreadCall& thread = this_call) {
+  if (code != 0) return keep_refusal(call, code);
+  thread.cause = {};  // something inside may have been refused and got over
+}
 
 // Whose the texts are that aclGetRecentErrMsg hands out: the calling thread's, or those of all threads of the process.
 // Set by the aclInit that starts a session; the last text of the other kind is not found any more. A forked child has

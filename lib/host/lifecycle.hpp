@@ -3,6 +3,7 @@
 #pragma once
 
 #include "process_page.hpp"
+#include "thread_call.hpp"
 
 #include <devshare/acl/types.hpp>
 
@@ -23,17 +24,57 @@ inline bool initialised() noexcept { return (process_page().session.load(std::me
 // True in a child forked while its parent's runtime was initialised, until its own aclInit (R4).
 bool in_forked_child() noexcept;
 
+// One for each thread that ever made a call, on a cache line of its own. Never freed: a slot whose thread ended serves
+// the next new one.
+struct alignas(64) GateSlot {
+  std::atomic<std::uint32_t> depth{0};
+  std::atomic<bool> taken{true};
+  const std::uint32_t process = process_generation();  // a child has the slots of threads that it does not have
+  GateSlot* next = nullptr;
+};
+
 // Calls in flight hold the gate shared; aclFinalize holds it exclusively, so that no copy runs into memory that is
-// being taken away. Shared costs one uncontended per-thread counter, not a lock.
+// being taken away. Shared costs one uncontended per-thread counter, not a lock, and mostly no fence.
 class CallGate {
  public:
-  CallGate() noexcept;
-  ~CallGate();
+  [[gnu::always_inline]] explicit CallGate(ThreadCall& thread = this_call) noexcept : slot_(slot_of(thread)) {
+    const std::uint32_t depth = slot_.depth.load(std::memory_order_relaxed);
+    if (depth != 0) {  // a call inside a call
+      slot_.depth.store(depth + 1, std::memory_order_relaxed);
+      return;
+    }
+    // Store, then load, on this side; the same the other way round in close_gate. Both in one order: either the call
+    // sees the gate closed, or the closer sees the call. Where the kernel lets the closer put all threads in order,
+    // calls need not do so themselves.
+    if (fenced_by_closer.load(std::memory_order_relaxed)) [[likely]] {
+      slot_.depth.store(1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      slot_.depth.store(1, std::memory_order_seq_cst);
+    }
+    if (closed.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+      wait_for_gate();
+  }
+  [[gnu::always_inline]] ~CallGate() {
+    slot_.depth.store(slot_.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  }
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
 
  private:
-  std::atomic<std::uint32_t>& depth_;
+  static GateSlot& slot_of(ThreadCall& thread) noexcept {
+    GateSlot* const slot = thread.gate;
+    return slot != nullptr && slot->process == process_generation() ? *slot : find_slot();
+  }
+  static GateSlot& find_slot() noexcept;
+  void wait_for_gate() noexcept;
+
+  friend void close_gate() noexcept;
+  friend void open_gate() noexcept;
+  static inline constinit std::atomic<std::uint32_t> closed{0};
+  static inline constinit std::atomic<bool> fenced_by_closer{false};
+
+  GateSlot& slot_;
 };
 
 // Around fork, before all other modules; in the parent after them.

@@ -19,11 +19,12 @@ class Numbered {
   T* make(std::size_t most) {
     if (live_ >= most || live_ > slot_mask - 1) return nullptr;
     if (free_.empty()) {
-      const auto slot = static_cast<std::uint32_t>(records_.size());
-      records_.emplace_back().slot = slot;
+      const auto slot = static_cast<std::uint32_t>(by_slot_.size());
+      by_slot_.push_back(&records_.emplace_back());
+      by_slot_.back()->slot = slot;
       free_.push_back(slot);
     }
-    T& record = records_[free_.back()];
+    T& record = *by_slot_[free_.back()];
     free_.pop_back();
     record.bits = ++last_serial_ << (slot_bits + kind_bits) | T::kind << slot_bits | (record.slot + 1);
     ++live_;
@@ -33,7 +34,8 @@ class Numbered {
   T* find(void* handle) noexcept {
     const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(handle));
     const std::uint64_t slot = (bits & slot_mask) - 1;
-    return slot < records_.size() && records_[slot].bits == bits ? &records_[slot] : nullptr;
+    T* const record = slot < by_slot_.size() ? by_slot_[slot] : nullptr;
+    return record != nullptr && record->bits == bits ? record : nullptr;
   }
   static void* handle_of(const T& record) noexcept { return reinterpret_cast<void*>(record.bits); }
 
@@ -47,8 +49,8 @@ class Numbered {
   // By number: `visit` may release the lock, and more objects be made meanwhile.
   template <class Visit>
   void for_each(Visit visit) {
-    for (std::size_t slot = 0; slot < records_.size(); ++slot) {
-      if (records_[slot].bits != 0) visit(records_[slot]);
+    for (std::size_t slot = 0; slot < by_slot_.size(); ++slot) {
+      if (by_slot_[slot]->bits != 0) visit(*by_slot_[slot]);
     }
   }
   void end_all() noexcept {
@@ -63,6 +65,7 @@ class Numbered {
   static constexpr std::uint64_t slot_mask = (std::uint64_t{1} << slot_bits) - 1;
 
   std::deque<T> records_;
+  std::vector<T*> by_slot_;  // where each is: a deque finds its elements by a division
   std::vector<std::uint32_t> free_;
   std::uint64_t last_serial_ = 0;
   std::size_t live_ = 0;

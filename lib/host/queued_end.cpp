@@ -15,8 +15,4 @@ bool page_locked(const CopyEnd& end, std::uint64_t count) {
   return is_registered(end.address) && is_registered(reinterpret_cast<const void*>(at + count - 1));
 }
 
-acl::aclError enqueue_copy(const StreamPlace& place, std::unique_ptr<Task> task, bool waits) {
-  return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
-}
-
 }  // namespace devshare::host

@@ -8,10 +8,8 @@
 #include "block_record.hpp"
 #include "copy_ends.hpp"
 #include "failure.hpp"
-#include "stream_state.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 namespace devshare::host {
@@ -20,10 +18,10 @@ namespace devshare::host {
 class QueuedEnd {
  public:
   explicit QueuedEnd(CopyEnd&& end) : end_(std::move(end)) {
-    for_each([](Block& block) { block.queued.fetch_add(1, std::memory_order_acq_rel); });
+    for_each([](PinnedBlock& block) { block.record()->queue_pin(); });
   }
   ~QueuedEnd() {
-    for_each([](Block& block) { block.queued.fetch_sub(1, std::memory_order_acq_rel); });
+    for_each([](PinnedBlock& block) { block.release()->unpin_queued(); });
   }
   QueuedEnd(const QueuedEnd&) = delete;
   QueuedEnd& operator=(const QueuedEnd&) = delete;
@@ -41,8 +39,9 @@ class QueuedEnd {
   template <class Visit>
   void for_each(Visit visit) {
     if (!end_.in_block()) return;
-    visit(end_.record());
-    for (const PinnedBlock& piece : end_.behind) visit(*piece.record());
+    visit(end_.block);
+    if (end_.more == nullptr) return;
+    for (PinnedBlock& piece : *end_.more) visit(piece);
   }
 
   CopyEnd end_;
@@ -50,7 +49,5 @@ class QueuedEnd {
 
 // Whether the `count` bytes stay where they are until somebody says otherwise.
 bool page_locked(const CopyEnd& end, std::uint64_t count);
-
-acl::aclError enqueue_copy(const StreamPlace& place, std::unique_ptr<Task> task, bool waits);
 
 }  // namespace devshare::host

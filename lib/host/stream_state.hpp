@@ -76,6 +76,9 @@ struct StreamState : ProcessState<StreamState> {
   using Alarms = std::multimap<std::chrono::steady_clock::time_point, Queue*>;
   Alarms alarms;
 
+  static constexpr std::size_t most_task_memory = 4000;  // pieces: half a MB
+  TaskMemory task_memory;
+
   std::vector<pthread_t> threads;  // of workers, to be joined
   std::size_t idle_workers = 0;
   std::size_t held_workers = 0;  // by user functions and by delays that a test asked for
@@ -112,6 +115,16 @@ class OpenStream {
   Queue& queue() noexcept { return *queue_; }
   std::unique_lock<std::mutex>& lock() noexcept { return lock_; }
   void add(std::unique_ptr<Task> task);
+  // The same, and makes the task, in memory that others have left if there is some.
+  template <class T, class... Arguments>
+  T& make(Arguments&&... arguments) {
+    static_assert(sizeof(T) <= TaskMemory::piece_bytes);
+    void* const left = all_.task_memory.take();
+    auto* const task = left != nullptr ? new (left) T(std::forward<Arguments>(arguments)...)
+                                       : new T(std::forward<Arguments>(arguments)...);
+    add(std::unique_ptr<Task>(task));
+    return *task;
+  }
 
  private:
   StreamState& all_;
@@ -123,6 +136,13 @@ class OpenStream {
 
 // Puts a task behind what is in the stream.
 acl::aclError enqueue(const StreamPlace& place, std::unique_ptr<Task> task);
+template <class T, class... Arguments>
+acl::aclError enqueue(const StreamPlace& place, Arguments&&... arguments) {
+  OpenStream stream(place);
+  if (stream.refused() != 0) return stream.refused();
+  stream.make<T>(std::forward<Arguments>(arguments)...);
+  return acl::code::success;
+}
 // The same, and waits until it is done. Its failure is this call's, and not the stream's.
 acl::aclError enqueue_and_wait(const StreamPlace& place, std::unique_ptr<Task> task);
 

@@ -150,14 +150,20 @@ int carry_out_row(StreamState& all, Queue& queue, Lock& lock, int most) {
   lock.unlock();
   const Clock::time_point end = Clock::now() + row_time;
   TaskFailure first;
+  TaskList over;
   int carried_out = 0;
   do {
-    const std::unique_ptr<Task> task = row.take();
+    std::unique_ptr<Task> task = row.take();
     TaskFailure failure = carry_out(all, *task);
     if (failure.code != 0 && first.code == 0) first = std::move(failure);
+    over.add(std::move(task));
     ++carried_out;
   } while (!row.empty() && Clock::now() < end);
+  // Their memory is free again before anybody hears that they are done, and all at once: who enqueues more pins the
+  // same blocks, and pins that come and go in turns are a cache line that goes to and fro between two processors.
+  TaskMemory left = over.end();
   lock.lock();
+  if (all.task_memory.size() < StreamState::most_task_memory) all.task_memory.add(std::move(left));
   keep(all, queue, std::move(first));
   queue.completed += static_cast<std::uint64_t>(carried_out);
   queue.tasks.put_back(std::move(row));

@@ -222,6 +222,7 @@ void streams_shut_down() {
   });
   join_workers(*all, lock);
   all->closed = false;
+  const TaskMemory unneeded = std::move(all->task_memory);
 }
 
 std::uint64_t streams_held() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "failure.hpp"
+#include "task_memory.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -41,6 +42,11 @@ class Task {
   virtual ~Task() = default;
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
+
+  // Any memory of a task serves any other of the usual size.
+  static void* operator new(std::size_t bytes) { return TaskMemory::allocate(bytes); }
+  static void* operator new(std::size_t, void* memory) noexcept { return memory; }
+  static void operator delete(void* memory) noexcept { TaskMemory::free(memory); }
 
   // On a worker, with no lock held. 0, or a refusal that is recorded in the thread.
   virtual acl::aclError run() { return 0; }
@@ -114,6 +120,17 @@ class TaskList {
     if (first_ == nullptr) last_ = row.last_;
     first_ = std::exchange(row.first_, nullptr);
     row.last_ = nullptr;
+  }
+
+  // Ends all of them, and returns what they were made of.
+  TaskMemory end() noexcept {
+    TaskMemory memory;
+    while (!empty()) {
+      Task* const task = take().release();
+      task->~Task();
+      memory.add(task);
+    }
+    return memory;
   }
 
   template <class Visit>
