@@ -24,7 +24,7 @@ from results import Results  # noqa: E402
 PRODUCTS = ["a2", "a3", "training", "310p", "950"]
 DOCUMENT = ROOT / "docs/conformance.md"
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
-C_PROGRAMS = ["key_pair", "key_files", "handle_pair", "ranks"]
+C_PROGRAMS = ["key_pair", "key_files", "key_pipes", "handle_pair", "sparse_ranges", "ranks"]
 
 
 def run_rules(program, record, **variables):

@@ -108,7 +108,7 @@ int main(void) {
   hear(others[4].line, &imported, 1);
   OK(aclrtIpcMemClose(key));
   tell(others[4].line, "c", 1);
-  EXPECT(result(others[4]) != 0, 1);
+  EXPECT(result(others[4]), REFUSED);
 
   /* A closed key is nobody's. */
   hand(others[5], key, try_import);
@@ -120,14 +120,14 @@ int main(void) {
   memory = allocate();
   EXPECT(aclrtIpcMemGetExportKey((char *)memory + 4096, SIZE - 4096, key, sizeof key, 0), REFUSED);
   /* A buffer that is too short. */
-  EXPECT(aclrtIpcMemGetExportKey(memory, SIZE, key, 64, 0) != 0, 1);
+  EXPECT(aclrtIpcMemGetExportKey(memory, SIZE, key, 64, 0), ACL_ERROR_RT_PARAM_INVALID);
   OK(aclrtFree(memory));
-  EXPECT(aclrtFree(memory) != 0, 1);
+  EXPECT(aclrtFree(memory), ACL_ERROR_RT_PARAM_INVALID);
 
   /* After the end everything is an error, and nothing a crash. */
   OK(aclFinalize());
-  EXPECT(aclrtFree(memory) != 0, 1);
-  EXPECT(aclrtMalloc(&memory, SIZE, ACL_MEM_MALLOC_HUGE_FIRST) != 0, 1);
+  EXPECT(aclrtFree(memory), ACL_ERROR_UNINITIALIZE);
+  EXPECT(aclrtMalloc(&memory, SIZE, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_UNINITIALIZE);
   puts("ok");
   return 0;
 }

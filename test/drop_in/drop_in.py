@@ -17,7 +17,9 @@ from results import Results  # noqa: E402
 PROGRAMS = {
     "key_pair": "a program that shares by key over a socket builds unmodified and runs",
     "key_files": "a program that shares by key over files, with a child that is another program, builds and runs",
+    "key_pipes": "a program that shares by key over pipes, with a child that is another program, builds and runs",
     "handle_pair": "a program that shares by handles, into a range with a hole, builds and runs",
+    "sparse_ranges": "a program that shares ranges with holes on two devices, piece by piece, builds and runs",
     "ranks": "four ranks ordered by streams and notifies alone build and run",
     "broken": "programs that break a rule get its code: not admitted, admit by the importer, an address inside a block, a "
               "double import, the exporter first, an importer that never closes, after finalize",

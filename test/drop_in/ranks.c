@@ -48,7 +48,7 @@ static void rank(int line) {
   OK(aclrtNotifyImportByKey(&next_turn, all[next].notify, ACL_RT_NOTIFY_IMPORT_FLAG_DEFAULT));
   OK(aclrtCreateStream(&stream));
   /* Only the creator of a notify can wait for it. */
-  EXPECT(aclrtWaitAndResetNotify(next_turn, stream, 0) != 0, 1);
+  EXPECT(aclrtWaitAndResetNotify(next_turn, stream, 0), ACL_ERROR_RT_PARAM_INVALID);
 
   for (int round = 0; round < 3; ++round) {
     /* Each looks at its block before it passes the turn on: whoever comes before writes into it again once the value has
