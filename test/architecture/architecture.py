@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC_FLOOR = {
     "acl/codes.hpp": 0, "acl/entries.hpp": 0, "acl/table.hpp": 0, "acl/types.hpp": 0, "acl/vmm_types.hpp": 0,
     "detail/attributes.hpp": 0, "detail/cause.hpp": 0, "host_pages.hpp": 0,
-    "instrument.hpp": 1,
+    "instrument.h": 1, "instrument.hpp": 1,
     "address.hpp": 2, "device.hpp": 2, "diagnostic.hpp": 2, "error.hpp": 2, "explain.hpp": 2, "format.hpp": 2,
     "host.hpp": 2, "mechanism.hpp": 2, "process.hpp": 2, "result.hpp": 2, "runtime.hpp": 2,
     "detail/owned.hpp": 2, "detail/runtime_layout.hpp": 2, "detail/runtime_record.hpp": 2,
@@ -45,10 +45,11 @@ CHEAP = set(
     "array bit compare concepts cstddef cstdint cstring exception initializer_list iterator limits new optional span "
     "string_view tuple type_traits utility vector tl/expected.hpp".split()
 )
-BY_NAME = {"format.hpp": {"fmt/format.h", "string"}, "instrument.hpp": {"string"}}
+BY_NAME = {"format.hpp": {"fmt/format.h", "string"}, "instrument.hpp": {"string"},
+           "instrument.h": {"stddef.h", "stdint.h"}}
 
 # Host runtime: what it may see of the public headers.
-HOST_SEES = re.compile(r"^devshare/(acl/[a-z_]+|detail/(cause|attributes)|host_pages|instrument)\.hpp$")
+HOST_SEES = re.compile(r"^devshare/(acl/[a-z_]+|detail/(cause|attributes)|host_pages|instrument)\.hpp$|^devshare/instrument\.h$")
 
 # Folders that compute no address.
 NO_ADDRESSES = ["include/devshare/acl", "lib/drop_in", "lib/lending"]
@@ -199,7 +200,7 @@ def check_symbols(library):
             problems.append(f"{name}: an ACL name; it would stand in the way of the vendor's")
         elif kind in "wWvVu":
             continue  # templates and inline functions of the standard library
-        elif not re.search(r"\bdevshare::", name):
+        elif not re.search(r"\bdevshare(::|_host_)", name):
             problems.append(f"{name}: not ours, and shown")
         elif re.search(r"\bdevshare::host::calls::", name):
             problems.append(f"{name}: inside the host runtime, and shown")

@@ -50,11 +50,11 @@ class Installed:
             raise Failed(f"{command[0]} says: {said}")
 
 
-def c_program(installed, name):
+def c_program(installed, name, *packages):
     program = installed.folder / name
-    run(["cc", *C_FLAGS, HERE / f"{name}.c", "-o", program, *installed.flags("--cflags", "--libs", "devshare-drop-in")],
-        installed.folder)
-    installed.says_ok([program])
+    flags = installed.flags("--cflags", "--libs", "devshare-drop-in", *packages)
+    run(["cc", *C_FLAGS, HERE / f"{name}.c", "-o", program, *flags], installed.folder)
+    installed.says_ok([program], LD_LIBRARY_PATH=str(installed.packages.parent))
 
 
 def under_valgrind(installed, name):
@@ -110,6 +110,7 @@ def main():
         check(results, "the drop-in shows every entry of ACL, and nothing but ACL's names", symbols, installed)
         for program, says in PROGRAMS.items():
             check(results, says, c_program, installed, program)
+        check(results, "a program in C has the instrument", c_program, installed, "instrument", "devshare")
         check(results, "a program that uses devshare too has one runtime", beside_devshare, installed)
         check(results, "a Python program finds it by both of its names", by_name, installed)
         for program in ("key_pair", "missing"):
