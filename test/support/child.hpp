@@ -25,8 +25,8 @@ struct ChildEnd {
 };
 
 struct ChildOptions {
-  std::chrono::seconds limit{60};                             // four times that under a sanitizer
-  std::vector<std::pair<std::string, std::string>> set;       // variables added to the environment
+  std::chrono::seconds limit{60};                        // four times that under a sanitizer
+  std::vector<std::pair<std::string, std::string>> set;  // variables added to the environment
   bool leaks = true;  // are looked for; not where other threads of the parent had memory when it forked
 };
 
@@ -39,3 +39,11 @@ void demand(bool condition, const char* sentence, const char* file = __builtin_F
 ChildEnd run_program(const std::vector<std::string>& command, const ChildOptions& options = {});
 
 }  // namespace devshare::test
+
+// For a child that checks by demand(): it must end well.
+#define CHECK_CHILD(...)                                                                  \
+  do {                                                                                    \
+    const ::devshare::test::ChildEnd child_end = ::devshare::test::in_child(__VA_ARGS__); \
+    INFO(child_end.in_words());                                                           \
+    CHECK(child_end.good());                                                              \
+  } while (false)

@@ -52,13 +52,6 @@ Runtime open_runtime() {
 
 }  // namespace
 
-#define CHECK_CHILD(...)                              \
-  do {                                                \
-    const ChildEnd child_end = in_child(__VA_ARGS__); \
-    INFO(child_end.in_words());                       \
-    CHECK(child_end.good());                          \
-  } while (false)
-
 TEST_CASE("aclrtGetDevice without a device is an answer and no error: 107002 and its reason, but no text") {
   CHECK_CHILD([] {
     demand(api().aclInit(nullptr) == 0, "the runtime is initialised");

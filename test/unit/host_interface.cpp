@@ -37,14 +37,6 @@ bool has(std::string_view release, const Call& call) {
   return place(call.since) <= place(release);  // "after 9.1.0" is where `all` is
 }
 
-// In a child: a process chooses its runtime once.
-#define CHECK_CHILD(...)                              \
-  do {                                                \
-    const ChildEnd child_end = in_child(__VA_ARGS__); \
-    INFO(child_end.in_words());                       \
-    CHECK(child_end.good());                          \
-  } while (false)
-
 ChildOptions playing(std::string_view release, std::string_view product = "a3") {
   return {.set = {{"DEVSHARE_RUNTIME", "host"},
                   {"DEVSHARE_HOST_INTERFACE", std::string(release)},

@@ -92,13 +92,6 @@ const char* acl_text() { return host::table().aclGetRecentErrMsg(); }
 
 }  // namespace
 
-#define CHECK_CHILD(...)                        \
-  do {                                          \
-    const ChildEnd child_end = in_child(__VA_ARGS__); \
-    INFO(child_end.in_words());                 \
-    CHECK(child_end.good());                    \
-  } while (false)
-
 TEST_CASE("without any library of the vendor's a process gets the host runtime") {
   CHECK_CHILD([] { chose("host", "linked in"); });
 }
