@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Read by examples/run.sh and test/run.sh: what is missing is installed, what is stale is built.
+# Read by every run.sh: what is missing is installed, what is stale is built.
 # Each function ends the script with a message when it cannot do its work.
 
 # Objects of one checkout serve another, where ccache is installed.

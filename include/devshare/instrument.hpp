@@ -20,7 +20,7 @@
 
 namespace devshare::host {
 
-// True when this process's devshare::Runtime is the host runtime.
+// True when the host runtime is the runtime of this process, by the drop-in or by devshare; not before one has chosen it.
 DEVSHARE_API bool active() noexcept;
 
 // --- The machine that is played ---------------------------------------------------------------------------------
@@ -83,8 +83,8 @@ DEVSHARE_API std::vector<CallRecord> recorded_calls();
 DEVSHARE_API std::string_view entry_name(acl::Entry entry) noexcept;
 DEVSHARE_API acl::Entry entry_by_name(std::string_view name) noexcept;
 
-// --- Counters
-// ---------------------------------------------------------------------------------------------------------
+// --- Counters -----------------------------------------------------------------------------------------------------
+// Of this process.
 
 // What this process has right now. All zero again when everything was given back.
 struct Counters {
@@ -118,8 +118,8 @@ DEVSHARE_API std::string in_words(const Counters& counters);
 // Journal lines that could not be written (a full disk, a descriptor closed behind our back) since the process began.
 DEVSHARE_API std::uint64_t journal_lines_lost() noexcept;
 
-// --- The devices, over all processes
-// ----------------------------------------------------------------------------------
+// --- The devices, over all processes ------------------------------------------------------------------------------
+// Of this user's that play the same machine.
 
 // Bytes in use on a device, by its physical number, over all live processes: exact, also after kill -9 of any.
 DEVSHARE_API std::uint64_t bytes_in_use(std::int32_t physical_device);
@@ -129,17 +129,17 @@ DEVSHARE_API std::string_view device_state_scope();
 // Why it is not "machine", in words; "" when it is.
 DEVSHARE_API std::string device_state_note();
 
-// --- A kernel's view of device memory
-// ---------------------------------------------------------------------------------
+// --- A kernel's part ------------------------------------------------------------------------------------------------
+// The bytes that kernels work on, and a place in a stream.
 
 enum class ViewAccess : std::uint8_t { read, read_write };
 
 // The bytes at a device address of this process, as a kernel would see them, or null with the cause in `*why` (which
 // may be null). The whole range must lie in one allocation or import, or in the pieces of one reservation with no hole
 // between them; the device's address of registered host memory has a view as well. An import whose exporter is gone,
-// read_write of read-only memory, and memory mapped without access are refused. The pointer is good until the memory is freed or the import closed; what is written
-// through it is what copies and other processes see, ordered by nothing but your own synchronisation. The memory
-// becomes mapped by this, which costs page faults at first touch.
+// read_write of read-only memory, and memory mapped without access are refused. The pointer is good until the memory is
+// freed or the import closed; what is written through it is what copies and other processes see, ordered by nothing but
+// your own synchronisation. The memory becomes mapped by this, which costs page faults at first touch.
 DEVSHARE_API void* view_of(const void* device_address, std::size_t size, ViewAccess access,
                            detail::Cause* why = nullptr);
 

@@ -65,6 +65,14 @@ std::vector<int>& open_lines() {
   return lines;
 }
 
+const std::string& known(const std::string& product) {
+  for (const char* name : {"a2", "a3", "training", "310p", "950"}) {
+    if (product == name) return product;
+  }
+  FAIL("DEVSHARE_TEST_PROFILE=" << product << ": a2, a3, training, 310p and 950 are products");
+  return product;
+}
+
 constexpr std::size_t largest = 4096;
 constexpr int patience_ms = devshare::test::under_sanitizer() ? 240'000 : 60'000;
 
@@ -80,7 +88,8 @@ bool is_ours() { return !on_a_board; }
 
 const std::string& profile() {
   static const std::string name = [] {
-    if (!profile_to_play.empty() || is_ours()) return profile_to_play.empty() ? "a2" : profile_to_play;
+    if (!profile_to_play.empty()) return known(profile_to_play);
+    if (is_ours()) return std::string("a2");
     const auto soc = Process().run([](const acl::Table& acl) {
       std::array<char, 64> text{};
       if (const char* const said = acl.aclrtGetSocName()) std::strncpy(text.data(), said, text.size() - 1);

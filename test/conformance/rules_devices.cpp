@@ -54,15 +54,27 @@ TEST_CASE("R44: peer access is enabled with flags 0, for another device") {
 TEST_CASE("R45: one direction alone has no effect") {
   if (const std::string why = why_no_second_device(); !why.empty()) CONFORMANCE_SKIP(why);
   Acl a;
+  void* const here = a.allocate(piece, huge_first_p2p).value;
   CODE("aclrtDeviceEnablePeerAccess, there", a.enable_peer(1), 0);
-  CHECK(a.peer_status(0, 1) == 0);
   CODE("aclrtSetDevice of the other", a.set_device(1), 0);
+  void* const there = a.allocate(piece, huge_first_p2p).value;
+  CODE("a copy between the two, with one direction", a.copy_inside(there, here), Expected::refused());
+  if (is_ours()) CHECK(a.peer_status(0, 1) == 0);  // a card's status may say anything
   CODE("aclrtDeviceEnablePeerAccess, and back", a.enable_peer(0), 0);
-  CHECK(a.peer_status(0, 1) == 1);
+  CODE("a copy between the two, with both", a.copy_inside(there, here), 0);
+  if (is_ours()) CHECK(a.peer_status(0, 1) == 1);
 }
 
-TEST_CASE("R60: aclrtMemSetAccess takes the number that the driver has for a device") {
+TEST_CASE("R60: aclrtDevicePeerAccessStatus and aclrtMemSetAccess take a number that the driver has for a device") {
   if (const std::string why = why_no_second_device(); !why.empty()) CONFORMANCE_SKIP(why);
+  if (is_ours()) {  // a third device, so that the numbers differ; and a card's status may say anything
+    Acl b(Start{.set = {{"DEVSHARE_HOST_DEVICES", "3"}, {"ASCEND_RT_VISIBLE_DEVICES", "1,2"}}});
+    CODE("aclrtDeviceEnablePeerAccess between the user's 0 and 1", b.enable_peer(1), 0);
+    CODE("aclrtSetDevice of the other", b.set_device(1), 0);
+    CODE("aclrtDeviceEnablePeerAccess back", b.enable_peer(0), 0);
+    CHECK(b.peer_status(0, 1) == 0);  // the peer is the driver's 1
+    CHECK(b.peer_status(0, 2) == 1);
+  }
   Acl a(Start{.set = {{"ASCEND_RT_VISIBLE_DEVICES", "1"}}});
   const Got<Handle> handle = a.physical();
   void* const range = a.reserve().value;

@@ -32,7 +32,7 @@ static void importer(int line) {
       OK(aclrtIpcMemImportByKey(&memory, key, 1));
       code = aclrtIpcMemImportByKey(&again, key, 1);
       if (code == 0) {
-        EXPECT(again == memory, 1); /* counted: R25 */
+        EXPECT(again == memory, 1); /* counted: R24 */
         OK(aclrtIpcMemClose(key));
       }
       OK(aclrtIpcMemClose(key));

@@ -27,7 +27,7 @@ PROGRAMS = {
     "older": "a call that the release lacks which is played returns 207000 and names itself and its own release",
 }
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]
-HEADERS = ["acl/acl.h", "acl/acl_rt.h", "acl/acl_base.h"]
+HEADERS = ["acl/acl.h", "acl/acl_rt.h", "acl/acl_base.h", "acl/error_codes/rt_error_codes.h"]
 
 
 class Installed:

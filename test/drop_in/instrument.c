@@ -4,6 +4,7 @@
 
 #include <devshare/instrument.h>
 #include <errno.h>
+#include <time.h>
 
 #define SIZE ((size_t)4 << 10)
 
@@ -11,6 +12,12 @@ static uint64_t count(const char *name) {
   uint64_t value = 0;
   OK(devshare_host_counter(name, &value));
   return value;
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 struct kernel {
@@ -31,6 +38,7 @@ int main(void) {
   void *memory = NULL;
   aclrtStream stream = NULL;
   uint32_t devices = 0;
+  int32_t device = -1;
   uint64_t value = 0;
   EXPECT(file >= 0, 1);
   OK(devshare_host_set("DEVICES", "3"));
@@ -65,6 +73,23 @@ int main(void) {
   EXPECT(strstr(line, "\"call\":\"aclrtSynchronizeStream\"") != NULL, 1);
   EXPECT(devshare_host_journal_lines_lost(), 0);
 
+  /* Delays, chance, and an end of all of them. */
+  OK(devshare_host_delay("aclrtGetDevice", 20));
+  OK(devshare_host_delay_task("aclrtMemsetAsync", 20));
+  OK(aclrtMemsetAsync(memory, SIZE, 1, SIZE, stream));
+  const double called = now();
+  OK(aclrtGetDevice(&device));
+  EXPECT(now() - called >= 0.02, 1);
+  OK(aclrtSynchronizeStream(stream));
+  OK(devshare_host_fail_with_probability("aclrtGetDevice", 1.0, 7, ACL_ERROR_RT_DRV_INTERNAL_ERROR));
+  EXPECT(aclrtGetDevice(&device), ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+  devshare_host_clear();
+  OK(aclrtGetDevice(&device));
+
+  /* The device, over all processes. */
+  EXPECT(strcmp(devshare_host_device_state_scope(), "machine"), 0);
+  EXPECT(devshare_host_bytes_in_use(0) >= SIZE, 1);
+
   /* What is no name is said so. */
   EXPECT(devshare_host_fail("aclrtMalloooc", 1, 1), -1);
   EXPECT(errno, EINVAL);
@@ -75,6 +100,14 @@ int main(void) {
   OK(aclrtDestroyStream(stream));
   OK(aclrtFree(memory));
   EXPECT(count("allocations") + count("bytes") + count("streams"), 0);
+  OK(aclFinalize());
+  EXPECT(devshare_host_bytes_in_use(0), 0);
+
+  /* And as it was, from the next session on. */
+  devshare_host_unset_all();
+  begin(0);
+  OK(aclrtGetDeviceCount(&devices));
+  EXPECT(devices, 2);
   OK(aclFinalize());
   unlink(journal);
   puts("ok");

@@ -31,7 +31,7 @@ int main(void) {
   void *memory = NULL;
   begin(0);
   OK(aclrtMalloc(&memory, SIZE, ACL_MEM_MALLOC_HUGE_FIRST));
-  EXPECT(peek(memory, 12345), 0); /* fresh memory is zero */
+  EXPECT_HERE(peek(memory, 12345), 0); /* fresh memory is zero */
   fill(memory, SIZE, 7);
   OK(aclrtIpcMemGetExportKey(memory, SIZE, key, sizeof key, ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT));
   hear(line, &pid, sizeof pid);

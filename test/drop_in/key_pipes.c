@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
   close(to[0]);
   close(from[1]);
   hear(from[0], &pid, sizeof pid);
-  EXPECT(pid, child); /* no container is played, so the bare pid is the pid */
+  EXPECT_HERE(pid, child); /* no container is played, so the bare pid is the pid */
   OK(aclrtIpcMemSetImportPid(key, &pid, 1));
   tell(to[1], key, sizeof key);
   hear(from[0], &closed, 1);

@@ -42,9 +42,9 @@ static void importer(int line) {
     for (int i = 0; i < PIECES; ++i) EXPECT(peek(place(ranges[device], i, size), size - 1), value(device, i));
     /* A copy does not cross a hole, nor read one. */
     char byte = 0;
-    EXPECT(aclrtMemcpy(&byte, 1, (char *)ranges[device] + size, 1, ACL_MEMCPY_DEVICE_TO_HOST),
-           ACL_ERROR_RT_DRV_INTERNAL_ERROR);
-    EXPECT(aclrtMemset((char *)ranges[device] + size - 1, 2, 1, 2), ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+    EXPECT_HERE(aclrtMemcpy(&byte, 1, (char *)ranges[device] + size, 1, ACL_MEMCPY_DEVICE_TO_HOST),
+                ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+    EXPECT_HERE(aclrtMemset((char *)ranges[device] + size - 1, 2, 1, 2), ACL_ERROR_RT_DRV_INTERNAL_ERROR);
     /* A range has one device (R29), and holes for whatever comes later. */
     if (device == 1) {
       EXPECT(aclrtMapMem((char *)ranges[1] + size, size, 0, handles[0][0], 0), ACL_ERROR_RT_DRV_INTERNAL_ERROR);
@@ -65,6 +65,7 @@ static void importer(int line) {
 
 int main(void) {
   pid_t child = 0;
+  need_devices(DEVICES);
   const int line = beside(&importer, &child);
   int32_t pid = 0;
   uint64_t tokens[DEVICES][PIECES];
