@@ -39,7 +39,7 @@ void fence_all_threads() noexcept {
 
 GateSlot& take_slot() {
   thread_local ThreadEnd end;
-  end.armed = true;
+  end.armed = true;  // a thread_local that nobody touches is not made, nor ended
   for (GateSlot* slot = slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
     bool free = false;
     if (slot->process != process_generation()) continue;

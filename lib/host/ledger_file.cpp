@@ -42,13 +42,28 @@ void leave_file(LedgerState& self) {
   self.free_claims = {};
 }
 
+constexpr const char* lock_is_held = "the lock of the state file is held by a process that does not run";
+
+// The file of the machine that is played, in the directory that there is now. False: without it from now on.
+bool open_file(LedgerState& self) {
+  const Profile& machine = profile();
+  StateDirectory directory = open_state_directory(machine.state_directory);
+  if (!directory.descriptor) {
+    work_alone(self, std::move(directory.refused));
+    return false;
+  }
+  std::string refused;
+  self.file = StateFile::open(std::move(directory), machine_number(machine), machine.exporter_deadline_ms, &refused);
+  if (!self.file) work_alone(self, refused.empty() ? lock_is_held : std::move(refused));
+  return static_cast<bool>(self.file);
+}
+
 // Takes the file's lock with this process's slot made sure of. A slot, or the whole file, is lost when the program
 // closes all its descriptors, or somebody deletes the file: it is joined anew. `alone`: there is no file.
 FileLock::Held lock_file(LedgerState& self) {
-  const Profile& machine = profile();
   for (int attempt = 0; self.file && attempt < 8; ++attempt) {
     if (self.file.intact()) {
-      if (!self.file.lock(machine.exporter_deadline_ms)) return FileLock::Held::no;
+      if (!self.file.lock(profile().exporter_deadline_ms)) return FileLock::Held::no;
       if (self.file.named()) {
         if (!slot_is_ours(self) || !self.file.take_slot(self.slot)) take_a_slot(self);
         return self.file ? FileLock::Held::yes : FileLock::Held::alone;
@@ -57,16 +72,7 @@ FileLock::Held lock_file(LedgerState& self) {
     // Closed before anything is opened again: closing any descriptor of the file drops the locks of all, and a number
     // of ours that the program has closed could be given to the new directory, which looks like the old one.
     leave_file(self);
-    std::string refused;
-    StateDirectory directory = open_state_directory(machine.state_directory);
-    if (!directory.descriptor) {
-      work_alone(self, std::move(directory.refused));
-      break;
-    }
-    self.file = StateFile::open(std::move(directory), machine_number(machine), machine.exporter_deadline_ms, &refused);
-    if (!self.file) {
-      work_alone(self, refused.empty() ? "the lock of the state file is held by a process that does not run" : refused);
-    }
+    if (!open_file(self)) break;
   }
   return self.file ? FileLock::Held::no : FileLock::Held::alone;
 }
@@ -88,19 +94,11 @@ void join(LedgerState& self) {
   if (!self.joined) {
     self.joined = true;
     self.note.clear();
-    const Profile& machine = profile();
-    StateDirectory directory = open_state_directory(machine.state_directory);
-    if (!directory.descriptor) return work_alone(self, std::move(directory.refused));
-    std::string refused;
-    self.file = StateFile::open(std::move(directory), machine_number(machine), machine.exporter_deadline_ms, &refused);
-    if (!self.file) {
-      return work_alone(self, refused.empty() ? "the lock of the state file is held by a process that does not run"
-                                              : std::move(refused));
-    }
+    if (!open_file(self)) return;
   }
   if (self.file && !slot_is_ours(self)) {
     const FileLock lock(self);
-    if (lock.timed_out()) work_alone(self, "the lock of the state file is held by a process that does not run");
+    if (lock.timed_out()) work_alone(self, lock_is_held);
   }
 }
 
