@@ -130,11 +130,11 @@ Result<void> choose(RuntimeState& state) noexcept {
   return {};
 }
 
-// The calls that the host runtime has in the session that begins: which release it plays is a switch, read by aclInit.
+// The calls that the host runtime has: which release it plays is a switch, read by aclInit. Once in a process, as the
+// runtime is chosen: other threads may be reading the table from then on.
 void take_calls_of_session(RuntimeState& state) noexcept {
-  if (!state.is_host) return;
-  const acl::Table shown = host::table_of_session();
-  if (std::memcmp(&state.table, &shown, sizeof shown) != 0) state.table = shown;
+  if (!state.is_host || std::exchange(state.calls_taken, true)) return;
+  state.table = host::table_of_session();
 }
 
 // In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
@@ -142,6 +142,7 @@ void begin_in_child(RuntimeState& state) noexcept {
   state.first_session = __atomic_add_fetch(&state.own_session, RuntimeRecord::session_step, __ATOMIC_RELEASE);
   state.open_session = 0;
   state.initialised_here = false;
+  state.calls_taken = false;
   state.pid = ::getpid();
   state.devices = {};
 }
@@ -314,12 +315,15 @@ Result<void> Runtime::finalize() const noexcept {
   // A reset waits for all that is in the device's streams, and nobody could record any more what one of them waits for.
   // The host runtime's own end waits for what has begun, drops the rest, and resets the devices.
   if (!ends_runtime || !state.is_host) detail::reset_devices(state);
-  state.devices = {};
-  if (!ends_runtime) return {};
-  if (const acl::aclError code = state.table.aclFinalize(); code != 0) {
-    return detail::refusal(state, Operation::finalize_runtime, acl::Entry::aclFinalize, code, {});
+  Result<void> ended;
+  if (ends_runtime) {
+    if (const acl::aclError code = state.table.aclFinalize(); code != 0) {
+      ended = detail::refusal(state, Operation::finalize_runtime, acl::Entry::aclFinalize, code, {});
+      if (state.is_host) detail::reset_devices(state);  // it has not
+    }
   }
-  return {};
+  state.devices = {};
+  return ended;
 }
 
 }  // namespace devshare

@@ -20,6 +20,7 @@ struct DeviceSlot {
 
 struct RuntimeState : RuntimeRecord {
   bool is_host = false;
+  bool calls_taken = false;           // the table is that of the release that the first session plays
   bool initialised_here = false;      // devshare's aclInit was the first: it may finalize
   pid_t pid = -1;                     // the process this state belongs to; -1: opened in none yet
   std::uint64_t first_session = 0;    // of this process: objects of smaller ones are its parent's

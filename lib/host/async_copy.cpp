@@ -17,10 +17,14 @@ namespace {
 namespace code = acl::code;
 namespace kind = acl::memcpy_kind;
 
+// About as long as it takes to wake a thread.
+constexpr std::uint64_t brief_bytes = 64 << 10;
+constexpr Task::Kind kind_of(std::uint64_t count) { return count <= brief_bytes ? Task::Kind::brief : Task::Kind::work; }
+
 class CopyTask final : public Task {
  public:
-  CopyTask(void* destination, CopyEnd&& to, CopyEnd&& from, std::uint64_t count)
-      : Task(acl::Entry::aclrtMemcpyAsync, Kind::work),
+  CopyTask(void* destination, QueuedEnd&& to, QueuedEnd&& from, std::uint64_t count)
+      : Task(acl::Entry::aclrtMemcpyAsync, kind_of(count)),
         destination_(destination),
         to_(std::move(to)),
         from_(std::move(from)),
@@ -41,8 +45,8 @@ class CopyTask final : public Task {
 
 class FillTask final : public Task {
  public:
-  FillTask(void* destination, CopyEnd&& to, unsigned char byte, std::uint64_t count)
-      : Task(acl::Entry::aclrtMemsetAsync, Kind::work),
+  FillTask(void* destination, QueuedEnd&& to, unsigned char byte, std::uint64_t count)
+      : Task(acl::Entry::aclrtMemsetAsync, kind_of(count)),
         destination_(destination),
         to_(std::move(to)),
         byte_(byte),
@@ -95,7 +99,11 @@ acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
   const bool waits = !page_locked(to, count) || !page_locked(from, count);
-  return put<CopyTask>(place, waits, dst, std::move(to), std::move(from), count);
+  QueuedEnd queued_to;
+  QueuedEnd queued_from;
+  if (const aclError refused = queued_to.take(std::move(to))) return refused;
+  if (const aclError refused = queued_from.take(std::move(from))) return refused;
+  return put<CopyTask>(place, waits, dst, std::move(queued_to), std::move(queued_from), count);
 }
 
 acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
@@ -112,7 +120,9 @@ acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::i
   if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
   const bool waits = !page_locked(to, count);
-  return put<FillTask>(place, waits, devPtr, std::move(to), static_cast<unsigned char>(value), count);
+  QueuedEnd queued;
+  if (const aclError refused = queued.take(std::move(to))) return refused;
+  return put<FillTask>(place, waits, devPtr, std::move(queued), static_cast<unsigned char>(value), count);
 }
 
 }  // namespace devshare::host

@@ -302,16 +302,18 @@ acl::aclError free_block(void* address) {
                                fmt::format("lies {} bytes inside the allocation at {:#x}: free that one",
                                            at - pinned.base(), pinned.base()));
     }
-    if (pinned.record()->queued()) {
-      return refuse(acl::code::rt_drv_internal, Reason::in_use,
-                    fmt::format("{} is used by a task that is still in a stream: synchronise the stream first, or free "
-                                "by aclrtFreeWithDevSync (R5)",
-                                address));
-    }
-    if (!retire(*pinned.record())) {
-      return not_an_allocation(address, Reason::not_device_memory, "is being freed by another thread");
-    }
     block = pinned.record();
+    switch (block->retire_unless_queued()) {
+      case Block::Retired::in_stream:
+        return refuse(acl::code::rt_drv_internal, Reason::in_use,
+                      fmt::format("{} is used by a task that is still in a stream: synchronise the stream first, or "
+                                  "free by aclrtFreeWithDevSync (R5)",
+                                  address));
+      case Block::Retired::before:
+        return not_an_allocation(address, Reason::not_device_memory, "is being freed by another thread");
+      case Block::Retired::yes:
+        set_words(*block, 0);
+    }
   }
   end_allocation(*block);
   return 0;
@@ -428,9 +430,25 @@ Removed remove_block(std::uintptr_t address, Origin origin) {
   return Removed::yes;
 }
 
-bool in_use_by_streams(const void* address) {
+bool retire_import(const void* address, Block** retired) {
   const PinnedBlock pinned(address);
-  return pinned && pinned.record()->queued();
+  if (!pinned || pinned.origin() != Origin::imported) return true;
+  Block* const block = pinned.record();
+  switch (block->retire_unless_queued()) {
+    case Block::Retired::in_stream:
+      return false;
+    case Block::Retired::yes:
+      set_words(*block, 0);
+      *retired = block;
+      break;
+    case Block::Retired::before:
+      break;
+  }
+  return true;
+}
+
+void end_retired_import(Block* retired) {
+  if (retired != nullptr) end_import(*retired);
 }
 
 void release_import(void* address) {

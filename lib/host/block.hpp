@@ -114,10 +114,12 @@ struct ImportedBytes {
 // Gives an import its address in the window. The caller has checked seals and size of the descriptor.
 acl::aclError adopt_import(ImportedBytes&& bytes, void** address);
 
-// Whether a task in a stream uses the block at `address`: then it must not end yet (R5).
-bool in_use_by_streams(const void* address);
+// The end of an import, in two steps. It is taken out of sight, unless a task in a stream uses it (R5): false then, and
+// nothing has happened. What is `retired`, if it was there, is to be ended, which waits for copies in flight.
+bool retire_import(const void* address, Block** retired);
+void end_retired_import(Block* retired);
 
-// Ends an import: waits for copies in flight, unmaps, closes, frees the address. Never fails for an address that
+// Ends an import, whatever uses it: waits for copies in flight, unmaps, closes, frees the address. Never fails for an address that
 // adopt_import gave and that was not released since.
 void release_import(void* address);
 

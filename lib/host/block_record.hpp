@@ -66,11 +66,27 @@ struct Block {
 
   void unpin() noexcept { take_off(1); }
 
-  // A pin becomes that of a task in a stream, and ends with it.
-  void queue_pin() noexcept { life.fetch_add(queued_one, std::memory_order_acq_rel); }
+  // A pin becomes that of a task in a stream, and ends with it. False, and it stays what it was, when the block is
+  // ending: whoever ends it waits for pins, and would wait for the stream.
+  bool queue_pin() noexcept {
+    if ((life.fetch_add(queued_one, std::memory_order_acq_rel) & live_bit) != 0) [[likely]]
+      return true;
+    unqueue_pin();
+    return false;
+  }
+  void unqueue_pin() noexcept { life.fetch_sub(queued_one, std::memory_order_acq_rel); }
   void unpin_queued() noexcept { take_off(queued_one + 1); }
-  bool queued() const noexcept { return (life.load(std::memory_order_acquire) & ~live_bit) >= queued_one; }
 
+  // Ends its life, unless a task in a stream has a pin. Other pins are waited for by whoever ends it.
+  enum class Retired : std::uint8_t { yes, in_stream, before };
+  Retired retire_unless_queued() noexcept {
+    std::uint64_t seen = life.load(std::memory_order_acquire);
+    do {
+      if ((seen & live_bit) == 0) return Retired::before;
+      if ((seen & ~live_bit) >= queued_one) return Retired::in_stream;
+    } while (!life.compare_exchange_weak(seen, seen & ~live_bit, std::memory_order_acq_rel, std::memory_order_acquire));
+    return Retired::yes;
+  }
   // Ends its life if the caller's pin is the only one; the pin stays.
   bool retire_unless_used() noexcept {
     std::uint64_t alone = live_bit | 1;

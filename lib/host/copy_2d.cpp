@@ -100,12 +100,12 @@ acl::aclError resolve(Request* request) {
 
 class Copy2dTask final : public Task {
  public:
-  explicit Copy2dTask(Request&& request)
+  Copy2dTask(const Request& request, QueuedEnd&& to, QueuedEnd&& from)
       : Task(acl::Entry::aclrtMemcpy2dAsync, Kind::work),
         destination_(request.destination),
         rows_(request.rows),
-        to_(std::move(request.to)),
-        from_(std::move(request.from)) {}
+        to_(std::move(to)),
+        from_(std::move(from)) {}
 
   acl::aclError run() override {
     if (const acl::aclError refused = to_.check_still_there()) return refused;
@@ -149,7 +149,11 @@ acl::aclError calls::aclrtMemcpy2dAsync(void* dst, std::size_t dpitch, const voi
   if (const aclError refused = place_of(stream, &place)) return refused;
   if (const aclError refused = resolve(&request)) return refused;
   const bool waits = !page_locked(request.to, request.to_span) || !page_locked(request.from, request.from_span);
-  auto task = std::make_unique<Copy2dTask>(std::move(request));
+  QueuedEnd to;
+  QueuedEnd from;
+  if (const aclError refused = to.take(std::move(request.to))) return refused;
+  if (const aclError refused = from.take(std::move(request.from))) return refused;
+  auto task = std::make_unique<Copy2dTask>(request, std::move(to), std::move(from));
   return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
 }
 

@@ -157,8 +157,13 @@ acl::aclError resolve_end(const void* address, std::uint64_t count, CopyEnd* out
 }
 
 acl::aclError check_writable(const CopyEnd& to) {
+  if (!to.in_block()) return 0;
   // Memory allocated read-only is so for kernels; the process that made it must be able to fill it.
-  if (!to.in_block() || to.record().origin == Origin::allocated || !to.record().read_only) return 0;
+  const auto writable = [](const Block& block) { return block.origin == Origin::allocated || !block.read_only; };
+  bool all = writable(to.record());
+  for (const PinnedBlock& piece : to.behind()) all = all && writable(*piece.record());
+  if (all) [[likely]]
+    return 0;
   return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
 }
 

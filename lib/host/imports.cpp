@@ -209,34 +209,27 @@ acl::aclError import_anew(const KeyName& name, const DeviceNumber& local, std::u
   return code::success;
 }
 
-// R5: whether the next close of a key would take memory from under a task.
-bool import_in_use(const KeyName& name) {
-  State* all = state.existing();
-  if (all == nullptr) return false;
-  const std::scoped_lock lock(all->mutex);
-  const auto found = all->entries.find(name);
-  if (found == all->entries.end() || found->second.opened.empty()) return false;
-  const Opened& newest = found->second.opened.back();
-  return newest.references == 1 && in_use_by_streams(newest.address);
-}
+enum class Closed : std::uint8_t { yes, in_use, not_imported };
 
-// Takes one reference off the newest import of a key. False when the key is not imported.
-bool close_import(const KeyName& name) {
+// Takes one reference off the newest import of a key; the last one not from under a task in a stream (R5).
+Closed close_import(const KeyName& name) {
   State* all = state.existing();
-  if (all == nullptr) return false;
+  if (all == nullptr) return Closed::not_imported;
   Opened ended;
+  Block* retired = nullptr;
   {
     const std::scoped_lock lock(all->mutex);
     const auto found = all->entries.find(name);
-    if (found == all->entries.end() || found->second.opened.empty()) return false;
+    if (found == all->entries.end() || found->second.opened.empty()) return Closed::not_imported;
     std::vector<Opened>& opened = found->second.opened;
-    if (--opened.back().references > 0) return true;
+    if (opened.back().references == 1 && !retire_import(opened.back().address, &retired)) return Closed::in_use;
+    if (--opened.back().references > 0) return Closed::yes;
     ended = std::move(opened.back());
     opened.pop_back();
     if (opened.empty() && !found->second.attempted) all->entries.erase(found);
   }
-  release_import(ended.address);  // may wait for copies in flight; the watch they look at lives until after it
-  return true;
+  end_retired_import(retired);  // may wait for copies in flight; the watch they look at lives until after it
+  return Closed::yes;
 }
 
 }  // namespace
@@ -303,12 +296,17 @@ aclError aclrtIpcMemClose(const char* key) {
     return refuse(code::rt_drv_internal, Reason::unknown_key,
                   fmt::format("these bytes are no key of {}", product_name(product)));
   }
-  if (import_in_use(*name)) {
-    return refuse(code::rt_drv_internal, Reason::in_use,
-                  "a task that is still in a stream uses the imported memory: synchronise the stream first (R5)");
-  }
   // A process that did both closes twice: its import first, its export then.
-  if (close_import(*name) || close_own_key(*name)) return code::success;
+  switch (close_import(*name)) {
+    case Closed::yes:
+      return code::success;
+    case Closed::in_use:
+      return refuse(code::rt_drv_internal, Reason::in_use,
+                    "a task that is still in a stream uses the imported memory: synchronise the stream first (R5)");
+    case Closed::not_imported:
+      break;
+  }
+  if (close_own_key(*name)) return code::success;
   if (is_own_key(*name)) {
     return refuse(code::rt_drv_internal, Reason::unknown_key, "this process has no such key: it was closed");
   }

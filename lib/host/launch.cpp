@@ -34,8 +34,12 @@ acl::aclError enter(acl::aclrtStream stream, void (*function)(void*), void* argu
   if (in_forked_child()) {
     return refuse(acl::code::rt_context_null, Reason::forked, "the runtime belongs to the parent process (R4)");
   }
+  const auto without_session = [] {
+    return refuse(acl::code::uninitialize, Reason::not_initialised, "aclInit has not been called");
+  };
+  if (!initialised()) return without_session();  // without a gate, which a child born unseen may have found closed
   const CallGate gate;
-  if (!initialised()) return refuse(acl::code::uninitialize, Reason::not_initialised, "aclInit has not been called");
+  if (!initialised()) return without_session();
   if (function == nullptr) return refuse(acl::code::invalid_param, Reason::bad_argument, "function is null");
   StreamPlace place;
   if (const acl::aclError refused = place_of(stream, &place)) return refused;

@@ -17,14 +17,15 @@ namespace devshare::host {
 // An end whose memory must not be freed while the task waits: a free says so instead of waiting for it (R5).
 class QueuedEnd {
  public:
-  explicit QueuedEnd(CopyEnd&& end) : end_(std::move(end)) {
-    for_each([](PinnedBlock& block) { block.record()->queue_pin(); });
-  }
+  QueuedEnd() noexcept = default;
+  QueuedEnd(QueuedEnd&&) noexcept = default;
+  QueuedEnd& operator=(QueuedEnd&&) = delete;
   ~QueuedEnd() {
     for_each([](PinnedBlock& block) { block.release()->unpin_queued(); });
   }
-  QueuedEnd(const QueuedEnd&) = delete;
-  QueuedEnd& operator=(const QueuedEnd&) = delete;
+
+  // Refused when the memory is being freed at this moment.
+  acl::aclError take(CopyEnd&& end);
 
   const CopyEnd& operator*() const { return end_; }
 

@@ -148,10 +148,18 @@ bool leave(const Registration& registration) {
 
 }  // namespace
 
-bool is_registered(const void* host_address) {
+bool is_registered(const void* host_address, std::uint64_t size) {
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
-  return all.overlapping(number_of(host_address), 1) != all.by_address.end();
+  std::uintptr_t at = number_of(host_address);
+  while (true) {
+    const auto found = all.overlapping(at, 1);
+    if (found == all.by_address.end()) return false;
+    const std::uint64_t here = found->second.size - (at - found->first);
+    if (size <= here) return true;
+    size -= here;
+    at += here;
+  }
 }
 
 void registrations_shut_down() {

@@ -7,7 +7,8 @@
 
 namespace devshare::host {
 
-bool is_registered(const void* host_address);  // inside a registered range
+// Whether all of it is registered, by one registration or several that adjoin.
+bool is_registered(const void* host_address, std::uint64_t size = 1);
 
 // aclFinalize, while no call is in flight.
 void registrations_shut_down();

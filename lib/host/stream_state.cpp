@@ -85,7 +85,7 @@ acl::aclError refuse_stream(const StreamPlace& place) {
 }
 
 OpenStream::OpenStream(const StreamPlace& place) : all_(stream_state.get()), lock_(all_.mutex) {
-  if (all_.closed) {
+  if (all_.closed || all_.closing) {  // or those who go on enqueuing would keep aclFinalize from its end
     lock_.unlock();
     refused_ = refuse_closed();
     return;

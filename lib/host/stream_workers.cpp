@@ -140,13 +140,13 @@ void carry_out_next(StreamState& all, Queue& queue, Lock& lock) {
   done(all, queue, outcome, std::move(failure));
 }
 
-bool is_plain_work(const Task& task) { return task.kind() == Task::Kind::work && task.outcome() == nullptr; }
+bool is_brief(const Task& task) { return task.kind() == Task::Kind::brief && task.outcome() == nullptr; }
 
-// Short work that stands in a row, without the lock in between: who enqueues more is not in its way. It is over when
+// Brief tasks that stand in a row, without the lock in between: who enqueues more is not in its way. It is over when
 // some time has gone by, so that nobody waits for long to hear of the first, and what is left goes back.
 int carry_out_row(StreamState& all, Queue& queue, Lock& lock, int most) {
   using Clock = std::chrono::steady_clock;
-  TaskList row = queue.tasks.take_row(most, is_plain_work);
+  TaskList row = queue.tasks.take_row(most, is_brief);
   lock.unlock();
   const Clock::time_point end = Clock::now() + row_time;
   TaskFailure first;
@@ -179,7 +179,7 @@ void take_turn(StreamState& all, Queue& queue, Lock& lock) {
   int left = tasks_in_a_row;
   while (left > 0 && !queue.tasks.empty()) {
     Task& next = queue.tasks.front();
-    if (is_plain_work(next)) {
+    if (is_brief(next) && !instrument_armed()) {
       left -= carry_out_row(all, queue, lock, left);
       continue;
     }

@@ -33,7 +33,8 @@ struct TaskOutcome {
 class Task {
  public:
   enum class Kind : std::uint8_t {
-    work,           // run() takes its time but never waits for another task
+    brief,          // run() is over at once: what it held, and that it is done, may be told with those that follow it
+    work,           // run() takes its time but never waits for another task, or does what others can see
     user_function,  // run() may wait for whatever it likes: no other stream may have to wait for its worker
     control,        // pass(): orders streams, under their lock
   };

@@ -63,8 +63,8 @@ bool holds(std::uint64_t memory, std::uint64_t value, std::uint32_t flag) {
 
 class WriteTask final : public Task {
  public:
-  WriteTask(Word&& word, std::uint64_t value)
-      : Task(acl::Entry::aclrtValueWrite, Kind::work), at_(word.at), end_(std::move(word.end)), value_(value) {}
+  WriteTask(std::uint64_t* at, QueuedEnd&& end, std::uint64_t value)
+      : Task(acl::Entry::aclrtValueWrite, Kind::work), at_(at), end_(std::move(end)), value_(value) {}
 
   acl::aclError run() override {
     if (const acl::aclError refused = end_.check_still_there()) return refused;
@@ -80,10 +80,10 @@ class WriteTask final : public Task {
 
 class WaitTask final : public Task {
  public:
-  WaitTask(Word&& word, std::uint64_t value, std::uint32_t flag)
+  WaitTask(std::uint64_t* at, QueuedEnd&& end, std::uint64_t value, std::uint32_t flag)
       : Task(acl::Entry::aclrtValueWait, Kind::control),
-        at_(word.at),
-        end_(std::move(word.end)),
+        at_(at),
+        end_(std::move(end)),
         value_(value),
         flag_(flag) {}
 
@@ -119,7 +119,9 @@ aclError aclrtValueWrite(void* devAddr, std::uint64_t value, std::uint32_t flag,
   Word word;
   if (const aclError refused = find_word(devAddr, &word)) return refused;
   if (const aclError refused = check_fill(word.end)) return refused;
-  return enqueue(place, std::make_unique<WriteTask>(std::move(word), value));
+  QueuedEnd end;
+  if (const aclError refused = end.take(std::move(word.end))) return refused;
+  return enqueue(place, std::make_unique<WriteTask>(word.at, std::move(end), value));
 }
 
 aclError aclrtValueWait(void* devAddr, std::uint64_t value, std::uint32_t flag, aclrtStream stream) {
@@ -130,7 +132,9 @@ aclError aclrtValueWait(void* devAddr, std::uint64_t value, std::uint32_t flag, 
   if (const aclError refused = place_of(stream, &place)) return refused;
   Word word;
   if (const aclError refused = find_word(devAddr, &word)) return refused;
-  return enqueue(place, std::make_unique<WaitTask>(std::move(word), value, flag));
+  QueuedEnd end;
+  if (const aclError refused = end.take(std::move(word.end))) return refused;
+  return enqueue(place, std::make_unique<WaitTask>(word.at, std::move(end), value, flag));
 }
 
 }  // namespace calls

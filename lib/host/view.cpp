@@ -48,6 +48,7 @@ std::string device_state_note() { return ledger_note(); }
 
 void* view_of(const void* device_address, std::size_t size, ViewAccess access, detail::Cause* why) {
   if (in_forked_child()) return no_view(why, {.reason = Reason::forked});
+  if (!initialised()) return no_view(why, {.reason = Reason::not_initialised});
   const CallGate gate;
   if (!initialised()) return no_view(why, {.reason = Reason::not_initialised});
   const PinnedBlock block(device_address);
@@ -59,7 +60,9 @@ void* view_of(const void* device_address, std::size_t size, ViewAccess access, d
     const std::uint64_t available = offset < block.size() ? block.size() - offset : 0;
     return no_view(why, {.reason = Reason::out_of_bounds, .needed = size, .available = available});
   }
-  if (access == ViewAccess::read_write && block.read_only()) return no_view(why, {.reason = Reason::read_only});
+  bool read_only = block.read_only();
+  for (const PinnedBlock& piece : behind) read_only = read_only || piece.read_only();
+  if (access == ViewAccess::read_write && read_only) return no_view(why, {.reason = Reason::read_only});
   std::byte* const view = block.view();
   for (const PinnedBlock& piece : behind) {  // each is shown in its place, so that the whole is contiguous
     if (view == nullptr || piece.view() == nullptr) return no_view(why, last_cause());

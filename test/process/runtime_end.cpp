@@ -111,3 +111,15 @@ TEST_CASE("an engine's streams go on when devshare, which did not initialise the
   });
   story.run();
 }
+
+TEST_CASE("a device is given back although the runtime refuses to end") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    host::fail(acl::Entry::aclFinalize, 1, code::rt_drv_internal);
+    a.refused(a.runtime.finalize(), {Errc::refused, code::rt_drv_internal, Reason::injected}, "the runtime does not end");
+    me.expect_equal(api().aclrtResetDevice(0), code::rt_context_release, "no count of its device is left");
+    me.expect_equal(api().aclFinalize(), 0, "and it can be ended");
+  });
+  story.run();
+}

@@ -190,7 +190,7 @@ TEST_CASE("the version is that of the release") {
   }
 }
 
-TEST_CASE("each session plays the release that its aclInit has read") {
+TEST_CASE("devshare sees the release of the first session of a process, and each session refuses by its own") {
   CHECK_CHILD(
       [] {
         Runtime runtime = opened();
@@ -198,9 +198,22 @@ TEST_CASE("each session plays the release that its aclInit has read") {
         demand(bool(runtime.finalize()), "it ends");
         demand(host::set("INTERFACE", "8.2.RC1"), "there is the switch");
         runtime = opened();
-        demand(runtime.has(Entry::aclrtIpcMemImportByKey), "8.2.RC1 has");
-        demand(!runtime.has(Entry::aclrtIpcGetEventHandle), "but no events between processes");
-        demand(bool(runtime.bare_pid()), "the calls are there to be made");
+        demand(!runtime.has(Entry::aclrtIpcMemImportByKey), "so it stays: other threads may be looking");
+        std::int32_t pid = 0;
+        demand(host::table().aclrtDeviceGetBareTgid(&pid) == 0, "the session has what 8.2.RC1 has");
+        demand(bool(runtime.finalize()), "it ends");
       },
       playing("8.0"));
+  CHECK_CHILD(
+      [] {
+        Runtime runtime = opened();
+        demand(bool(runtime.bare_pid()), "all calls are there");
+        demand(bool(runtime.finalize()), "it ends");
+        demand(host::set("INTERFACE", "8.0"), "there is the switch");
+        runtime = opened();
+        const auto pid = runtime.bare_pid();
+        demand(!pid && pid.error().kind() == Errc::unsupported_by_runtime, "a call that came later is refused");
+        demand(pid.error().entry() == Entry::aclrtDeviceGetBareTgid, "by its name");
+      },
+      playing("all"));
 }

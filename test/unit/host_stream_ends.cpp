@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 using namespace devshare::test;
 using devshare::host::Reason;
@@ -268,4 +269,27 @@ TEST_CASE("a process that ends with work in its streams ends at once") {
       without_leaks());
   INFO(end.in_words());
   CHECK(end.good());
+}
+
+TEST_CASE("aclFinalize comes to its end although threads go on enqueuing") {
+  const Watchdog watchdog("aclFinalize beside threads that enqueue");
+  StreamSession session;
+  void* const memory = session.allocate(size);
+  std::atomic<int> refused{0};
+  std::atomic<int> enqueuing{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      session.acl.aclrtSetDevice(0);
+      const acl::aclrtStream stream = session.stream();
+      ++enqueuing;
+      while (session.acl.aclrtMemsetAsync(memory, size, 'e', size, stream) == 0) {
+      }
+      ++refused;
+    });
+  }
+  while (enqueuing != 4) std::this_thread::yield();
+  CHECK(session.acl.aclFinalize() == 0);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(refused == 4);
 }

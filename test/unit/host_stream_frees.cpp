@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that tasks in streams use, freed beside them (R5): refused while one has it, and at no other time.
+#include "stream_session.hpp"
+#include "support/watchdog.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace devshare::test;
+using devshare::host::Reason;
+namespace acl = devshare::acl;
+namespace code = devshare::acl::code;
+namespace host = devshare::host;
+namespace kind = devshare::acl::memcpy_kind;
+
+namespace {
+
+constexpr std::size_t size = 4096;
+
+}  // namespace
+
+TEST_CASE("a free beside an enqueue wins or is refused, and never waits for the stream") {
+  const Watchdog watchdog("a free beside an enqueue");
+  StreamSession session;
+  const acl::aclrtStream stream = session.stream();
+  acl::aclrtNotify notify = nullptr;
+  REQUIRE(session.acl.aclrtCreateNotify(&notify, 0) == 0);
+  REQUIRE(session.acl.aclrtWaitAndResetNotify(notify, stream, 0) == 0);  // that nobody records
+  const LockedBytes bytes(size);
+  std::atomic<int> round{0};
+  std::atomic<int> freed_in{0};
+  std::atomic<void*> memory{nullptr};
+  std::atomic<acl::aclError> freed{0};
+  std::thread other([&] {
+    session.acl.aclrtSetDevice(0);
+    for (int next = 1;; ++next) {
+      while (round == next - 1) std::this_thread::yield();
+      if (round < 0) break;
+      for (std::atomic<int> spin{next % 300}; spin > 0; --spin) {
+      }
+      freed = session.acl.aclrtFree(memory);
+      freed_in = next;
+    }
+    session.acl.aclrtResetDevice(0);
+  });
+  int wrong = 0;
+  constexpr int rounds = 3000;
+  for (int next = 1; next <= rounds; ++next) {
+    memory = session.allocate(size);
+    round = next;
+    for (std::atomic<int> spin{100}; spin > 0; --spin) {
+    }
+    const acl::aclError enqueued = session.to_device(memory, bytes, stream);
+    while (freed_in != next) std::this_thread::yield();
+    if ((enqueued == 0) == (freed == 0)) ++wrong;
+    if (freed == 0) continue;
+    // What the stream has is dropped with it.
+    if (freed != code::rt_drv_internal || enqueued != 0) ++wrong;
+  }
+  round = -1;
+  other.join();
+  CHECK(wrong == 0);
+  CHECK(session.acl.aclrtDestroyStreamForce(stream) == 0);
+}
+
+TEST_CASE("what a task used is free as soon as others can see that it is done, whatever stands behind it") {
+  const Watchdog watchdog("memory behind a value");
+  StreamSession session;
+  const acl::aclrtStream first = session.stream();
+  const acl::aclrtStream second = session.stream();
+  void* const used = session.allocate(size);
+  void* const word = session.allocate(size);
+  void* const slow = session.allocate(size);
+  const LockedBytes bytes(size);
+  REQUIRE(session.acl.aclrtMemset(word, size, 0, size) == 0);
+  host::delay_task(acl::Entry::aclrtMemcpyAsync, 1000);
+  Gate gate;
+  gate.hold_up(first);  // so that all of them stand in a row
+  REQUIRE(session.acl.aclrtMemsetAsync(used, size, 1, size, first) == 0);
+  REQUIRE(session.acl.aclrtValueWrite(word, 7, 0, first) == 0);
+  REQUIRE(session.to_device(slow, bytes, first) == 0);
+  REQUIRE(session.acl.aclrtValueWait(word, 7, acl::value_wait::equal, second) == 0);
+  gate.open();
+  CHECK(session.acl.aclrtSynchronizeStream(second) == 0);
+  CHECK(session.acl.aclrtFree(used) == 0);
+  CHECK(session.acl.aclrtSynchronizeStream(first) == 0);
+  CHECK(session.acl.aclrtFree(slow) == 0);
+}
+
+TEST_CASE("host memory is locked where all of it is: registered from end to end, by one registration or several") {
+  const Watchdog watchdog("memory registered in parts");
+  StreamSession session;
+  const acl::aclrtStream stream = session.stream();
+  void* const memory = session.allocate(3 * size);
+  alignas(size) static std::array<unsigned char, 3 * size> host_memory;
+  const auto register_page = [&](std::size_t page) {
+    return session.acl.aclrtHostRegisterV2(host_memory.data() + page * size, size, acl::host_register_flag::pinned);
+  };
+  REQUIRE(register_page(0) == 0);
+  REQUIRE(register_page(2) == 0);
+  const auto copy = [&] {
+    return session.acl.aclrtMemcpyAsync(memory, 3 * size, host_memory.data(), 3 * size, kind::host_to_device, stream);
+  };
+  Gate gate;
+  gate.hold_up(stream);
+  std::atomic<bool> returned{false};
+  std::thread other([&] {
+    session.acl.aclrtSetDevice(0);
+    CHECK(copy() == 0);
+    returned = true;
+    session.acl.aclrtResetDevice(0);
+  });
+  gate.await_reached();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(returned);  // a page between the two is not: the call waits
+  gate.open();
+  other.join();
+  CHECK(returned);
+
+  REQUIRE(register_page(1) == 0);
+  Gate again;
+  again.hold_up(stream);
+  CHECK(copy() == 0);  // at once: the gate is closed
+  again.open();
+  CHECK(session.acl.aclrtSynchronizeStream(stream) == 0);
+  for (std::size_t page = 0; page < 3; ++page) {
+    CHECK(session.acl.aclrtHostUnregister(host_memory.data() + page * size) == 0);
+  }
+}
