@@ -6,6 +6,9 @@
 #include <devshare/format.hpp>
 #include <devshare/host.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
 
 using namespace devshare;
@@ -46,16 +49,20 @@ Result<void> meet_in_an_older_one() {
   return runtime.finalize();
 }
 
-Result<void> meet_twice() {
-  if (auto met = meet(); !met) return met;
-  return meet_in_an_older_one();
+bool well(const Result<void>& met) {
+  if (!met) fmt::print(stderr, "{:l}\n", met.error());
+  return bool(met);
 }
 
 }  // namespace
 
 int main() {
-  const auto met = meet_twice();
-  if (!met) fmt::print(stderr, "{:l}\n", met.error());
-  std::puts(met ? "ok" : "failed");
-  return met ? 0 : 1;
+  // In a process of its own: what there is, devshare looks once.
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(well(meet_in_an_older_one()) ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  const bool good = status == 0 && well(meet());
+  std::puts(good ? "ok" : "failed");
+  return good ? 0 : 1;
 }
