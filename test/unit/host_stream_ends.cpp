@@ -274,14 +274,12 @@ TEST_CASE("a process that ends with work in its streams ends at once") {
 TEST_CASE("aclFinalize comes to its end although threads go on enqueuing") {
   const Watchdog watchdog("aclFinalize beside threads that enqueue");
   StreamSession session;
-  void* const memory = session.allocate(size);
   std::atomic<int> refused{0};
   std::atomic<int> enqueuing{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
+    threads.emplace_back([&, memory = session.allocate(size), stream = session.stream()] {
       session.acl.aclrtSetDevice(0);
-      const acl::aclrtStream stream = session.stream();
       ++enqueuing;
       while (session.acl.aclrtMemsetAsync(memory, size, 'e', size, stream) == 0) {
       }
