@@ -9,8 +9,8 @@
 
 namespace devshare::host {
 
-// The host runtime's entries, complete. Filled once, immortal. One that the release does not have which this session
-// plays (DEVSHARE_HOST_INTERFACE) refuses with 207000.
+// The host runtime's entries, complete. Filled once, immortal. One that came after the release that is played
+// (DEVSHARE_HOST_INTERFACE) refuses with 207000.
 const acl::Table& table() noexcept;
 
 // The same as that release has it: without what is newer.
