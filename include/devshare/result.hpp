@@ -59,6 +59,10 @@ const Error& plain_error(const Refused<Input>& refused) noexcept {
 }
 
 // What DEVSHARE_TRY returns: fits a Result of the same error type as well as one that only wants the Error.
+template <class T, class E>
+inline constexpr bool moves_without_throwing =
+    std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_constructible_v<E>;
+
 template <class E>
 struct Propagated {
   E error;
@@ -85,15 +89,20 @@ class [[nodiscard("a failure must be looked at: test it, or use DEVSHARE_TRY")]]
   Result(const Result&) = default;
   Result(Result&&) = default;
   Result& operator=(const Result&) = default;
-  // What is here ends, and the other is taken anew: the assignment of tl::expected 1.0 copies where there are no exceptions,
-  // and an owner cannot be copied.
-  Result& operator=(Result&& other) noexcept(moves_safely) {
-    if constexpr (!moves_safely) {
-      storage_ = std::move(other.storage_);
-    } else if (this != &other) {
-      storage_.~Storage();
-      ::new (static_cast<void*>(&storage_)) Storage(std::move(other.storage_));
-    }
+  // The other is taken, then what is here ends: the assignment of tl::expected 1.0 copies where there are no exceptions,
+  // and an owner cannot be copied. The other may be a part of what is here.
+  Result& operator=(Result&& other) noexcept
+    requires(detail::moves_without_throwing<T, E>)
+  {
+    Storage taken(std::move(other.storage_));
+    storage_.~Storage();
+    ::new (static_cast<void*>(&storage_)) Storage(std::move(taken));
+    return *this;
+  }
+  Result& operator=(Result&& other)
+    requires(!detail::moves_without_throwing<T, E> && std::is_move_assignable_v<tl::expected<T, E>>)
+  {
+    storage_ = std::move(other.storage_);
     return *this;
   }
   ~Result() = default;
@@ -121,8 +130,6 @@ class [[nodiscard("a failure must be looked at: test it, or use DEVSHARE_TRY")]]
   E error() && noexcept { return std::move(storage_).error(); }
 
  private:
-  static constexpr bool moves_safely = std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_constructible_v<E>;
-
   template <class Other>
   static E convert(Other&& error) noexcept {
     if constexpr (std::is_same_v<std::remove_cvref_t<Other>, E>) {

@@ -58,6 +58,34 @@ Result<int, Refused<Owner>> consume(Owner&& owner, bool good) {
 
 }  // namespace
 
+TEST_CASE("a result takes another that is a part of its own value") {
+  struct Chain {
+    std::unique_ptr<Result<Chain>> next;
+    int number;
+  };
+  Result<Chain> chain = Chain{std::make_unique<Result<Chain>>(Chain{nullptr, 2}), 1};
+  chain = std::move(*chain->next);
+  REQUIRE(bool(chain));
+  CHECK(chain->number == 2);
+}
+
+TEST_CASE("a result can be assigned where its value can: also one that throws when it moves") {
+  struct MayThrow {
+    MayThrow() = default;
+    MayThrow(MayThrow&& other) noexcept(false) : number(other.number) {}
+    MayThrow& operator=(MayThrow&&) noexcept(false) = default;
+    int number = 1;
+  };
+  struct Neither {
+    Neither(Neither&&) noexcept(false) {}
+    Neither& operator=(Neither&&) = delete;
+  };
+  STATIC_REQUIRE(std::is_nothrow_move_assignable_v<Result<Owner>>);
+  STATIC_REQUIRE(!std::is_copy_assignable_v<Result<Owner>>);
+  STATIC_REQUIRE(std::is_move_assignable_v<Result<MayThrow>>);
+  STATIC_REQUIRE(!std::is_move_assignable_v<Result<Neither>>);
+}
+
 TEST_CASE("a result takes another in its place, of a value that cannot be copied too") {
   int first = 0;
   int second = 0;
