@@ -4,33 +4,34 @@
 #include <algorithm>
 
 namespace conformance {
+namespace {
 
 using acl::Table;
 
+constexpr void* anywhere = nullptr;
+
+std::vector<std::int32_t> pids_of(int pid, std::size_t times) {
+  std::vector<std::int32_t> pids(times, pid);
+  pids.reserve(1);  // an address, also of none
+  return pids;
+}
+
+}  // namespace
+
 // --- devices
 
-aclError Acl::set_device(int device) {
-  return run([](const Table& acl, int id) { return acl.aclrtSetDevice(id); }, device);
-}
-aclError Acl::reset_device(int device) {
-  return run([](const Table& acl, int id) { return acl.aclrtResetDevice(id); }, device);
-}
+aclError Acl::set_device(int device) { return call<&Table::aclrtSetDevice>(device); }
+aclError Acl::reset_device(int device) { return call<&Table::aclrtResetDevice>(device); }
 int Acl::bare_pid() {
-  return run([](const Table& acl) {
-    std::int32_t pid = 0;
-    return acl.aclrtDeviceGetBareTgid(&pid) == 0 ? pid : -1;
-  });
+  const auto pid = got<&Table::aclrtDeviceGetBareTgid, std::int32_t>();
+  return pid.code == 0 ? pid.value : -1;
 }
 std::uint32_t Acl::devices() {
-  return run([](const Table& acl) {
-    std::uint32_t count = 0;
-    return acl.aclrtGetDeviceCount(&count) == 0 ? count : 0;
-  });
+  const auto count = got<&Table::aclrtGetDeviceCount, std::uint32_t>();
+  return count.code == 0 ? count.value : 0;
 }
 aclError Acl::enable_peer(int peer, std::uint32_t flags) {
-  return run(
-      [](const Table& acl, int other, std::uint32_t with) { return acl.aclrtDeviceEnablePeerAccess(other, with); },
-      peer, flags);
+  return call<&Table::aclrtDeviceEnablePeerAccess>(peer, flags);
 }
 int Acl::peer_status(int device, int peer) {
   return run(
@@ -44,17 +45,9 @@ int Acl::peer_status(int device, int peer) {
 // --- memory
 
 Got<void*> Acl::allocate(std::size_t size, acl::aclrtMemMallocPolicy policy) {
-  return run(
-      [](const Table& acl, std::size_t bytes, acl::aclrtMemMallocPolicy how) {
-        Got<void*> got;
-        got.code = acl.aclrtMalloc(&got.value, bytes, how);
-        return got;
-      },
-      size, policy);
+  return got<&Table::aclrtMalloc, void*>(size, policy);
 }
-aclError Acl::free(void* memory) {
-  return run([](const Table& acl, void* block) { return acl.aclrtFree(block); }, memory);
-}
+aclError Acl::free(void* memory) { return call<&Table::aclrtFree>(memory); }
 
 aclError Acl::put(void* memory, char value, std::size_t size) {
   return run(
@@ -74,11 +67,7 @@ Got<char> Acl::get(const void* memory) {
       memory);
 }
 aclError Acl::copy_inside(void* to, const void* from, std::size_t size) {
-  return run(
-      [](const Table& acl, void* into, const void* out_of, std::size_t count) {
-        return acl.aclrtMemcpy(into, count, out_of, count, acl::memcpy_kind::device_to_device);
-      },
-      to, from, size);
+  return call<&Table::aclrtMemcpy>(to, size, from, size, acl::memcpy_kind::device_to_device);
 }
 
 // --- by key
@@ -97,9 +86,7 @@ Got<Key> Acl::export_key(void* memory, std::uint64_t flags, std::size_t size, st
 aclError Acl::admit(const Key& key, int pid, std::size_t times) {
   return run(
       [](const Table& acl, const Key& to, int who, std::size_t count) {
-        std::vector<std::int32_t> pids(count, who);
-        pids.reserve(1);
-        return acl.aclrtIpcMemSetImportPid(to.data(), pids.data(), count);
+        return acl.aclrtIpcMemSetImportPid(to.data(), pids_of(who, count).data(), count);
       },
       key, pid, times);
 }
@@ -132,9 +119,7 @@ Got<Handle> Acl::physical(std::size_t size, int device, acl::aclrtMemAttr attrib
       },
       size, device, attribute);
 }
-aclError Acl::free_physical(Handle handle) {
-  return run([](const Table& acl, Handle what) { return acl.aclrtFreePhysical(what); }, handle);
-}
+aclError Acl::free_physical(Handle handle) { return call<&Table::aclrtFreePhysical>(handle); }
 Got<Handle> Acl::retain(void* address) {
   return run(
       [](const Table& acl, void* at) {
@@ -145,25 +130,13 @@ Got<Handle> Acl::retain(void* address) {
       address);
 }
 Got<void*> Acl::reserve(std::size_t size, std::size_t alignment, std::uint64_t flags) {
-  return run(
-      [](const Table& acl, std::size_t bytes, std::size_t aligned, std::uint64_t with) {
-        Got<void*> got;
-        got.code = acl.aclrtReserveMemAddress(&got.value, bytes, aligned, nullptr, with);
-        return got;
-      },
-      size, alignment, flags);
+  return got<&Table::aclrtReserveMemAddress, void*>(size, alignment, anywhere, flags);
 }
-aclError Acl::release(void* range) {
-  return run([](const Table& acl, void* what) { return acl.aclrtReleaseMemAddress(what); }, range);
-}
+aclError Acl::release(void* range) { return call<&Table::aclrtReleaseMemAddress>(range); }
 aclError Acl::map(void* address, Handle handle, std::size_t size, std::size_t offset, std::uint64_t flags) {
-  return run([](const Table& acl, void* at, Handle what, std::size_t bytes, std::size_t from,
-                std::uint64_t with) { return acl.aclrtMapMem(at, bytes, from, what, with); },
-             address, handle, size, offset, flags);
+  return call<&Table::aclrtMapMem>(address, size, offset, handle, flags);
 }
-aclError Acl::unmap(void* address) {
-  return run([](const Table& acl, void* at) { return acl.aclrtUnmapMem(at); }, address);
-}
+aclError Acl::unmap(void* address) { return call<&Table::aclrtUnmapMem>(address); }
 aclError Acl::set_access(void* address, std::size_t size, std::uint32_t device, acl::aclrtMemAccessFlags flags) {
   return run(
       [](const Table& acl, void* at, std::size_t bytes, std::uint32_t on, acl::aclrtMemAccessFlags how) {
@@ -177,6 +150,27 @@ aclError Acl::set_access(void* address, std::size_t size, std::uint32_t device, 
 
 // --- by token
 
+template <class T>
+Got<T> Acl::export_second(Handle handle, std::uint64_t flags, acl::aclrtMemSharedHandleType kind) {
+  return run(
+      [](const Table& acl, Handle what, std::uint64_t with, acl::aclrtMemSharedHandleType as) {
+        Got<T> got;
+        got.code = acl.aclrtMemExportToShareableHandleV2(what, with, as, &got.value);
+        return got;
+      },
+      handle, flags, kind);
+}
+template <class T>
+Got<Handle> Acl::import_second(const T& token, std::uint64_t flags, acl::aclrtMemSharedHandleType kind) {
+  return run(
+      [](const Table& acl, T from, std::uint64_t with, acl::aclrtMemSharedHandleType as) {
+        Got<Handle> got;
+        got.code = acl.aclrtMemImportFromShareableHandleV2(&from, as, with, &got.value);
+        return got;
+      },
+      token, flags, kind);
+}
+
 Got<Token> Acl::export_v1(Handle handle, std::uint64_t flags) {
   return run(
       [](const Table& acl, Handle what, std::uint64_t with) {
@@ -189,9 +183,7 @@ Got<Token> Acl::export_v1(Handle handle, std::uint64_t flags) {
 aclError Acl::admit_v1(Token token, int pid, std::size_t times) {
   return run(
       [](const Table& acl, Token to, int who, std::size_t count) {
-        std::vector<std::int32_t> pids(count, who);
-        pids.reserve(1);
-        return acl.aclrtMemSetPidToShareableHandle(to, pids.data(), count);
+        return acl.aclrtMemSetPidToShareableHandle(to, pids_of(who, count).data(), count);
       },
       token, pid, times);
 }
@@ -205,70 +197,25 @@ Got<Handle> Acl::import_v1(Token token, int device) {
       token, device);
 }
 Got<Token> Acl::export_v2(Handle handle, std::uint64_t flags) {
-  return run(
-      [](const Table& acl, Handle what, std::uint64_t with) {
-        Got<Token> got;
-        got.code = acl.aclrtMemExportToShareableHandleV2(what, with, acl::share_type::local, &got.value);
-        return got;
-      },
-      handle, flags);
+  return export_second<Token>(handle, flags, acl::share_type::local);
 }
 Got<Fabric> Acl::export_fabric(Handle handle, std::uint64_t flags) {
-  return run(
-      [](const Table& acl, Handle what, std::uint64_t with) {
-        Got<Fabric> got;
-        got.code = acl.aclrtMemExportToShareableHandleV2(what, with, acl::share_type::fabric, &got.value);
-        return got;
-      },
-      handle, flags);
+  return export_second<Fabric>(handle, flags, acl::share_type::fabric);
 }
 Got<Handle> Acl::import_v2(Token token, std::uint64_t flags) {
-  return run(
-      [](const Table& acl, Token from, std::uint64_t with) {
-        Got<Handle> got;
-        got.code = acl.aclrtMemImportFromShareableHandleV2(&from, acl::share_type::local, with, &got.value);
-        return got;
-      },
-      token, flags);
+  return import_second(token, flags, acl::share_type::local);
 }
-Got<Handle> Acl::import_fabric(const Fabric& token) {
-  return run(
-      [](const Table& acl, Fabric from) {
-        Got<Handle> got;
-        got.code = acl.aclrtMemImportFromShareableHandleV2(&from, acl::share_type::fabric, 0, &got.value);
-        return got;
-      },
-      token);
-}
+Got<Handle> Acl::import_fabric(const Fabric& token) { return import_second(token, 0, acl::share_type::fabric); }
 
 // --- streams, notifies, events
 
-void* Acl::stream() {
-  return run([](const Table& acl) {
-    acl::aclrtStream made = nullptr;
-    return acl.aclrtCreateStream(&made) == 0 ? made : nullptr;
-  });
-}
-aclError Acl::synchronize(void* stream) {
-  return run([](const Table& acl, void* what) { return acl.aclrtSynchronizeStream(what); }, stream);
-}
-Got<void*> Acl::notify() {
-  return run([](const Table& acl) {
-    Got<void*> got;
-    got.code = acl.aclrtCreateNotify(&got.value, acl::notify_flag::plain);
-    return got;
-  });
-}
-aclError Acl::destroy_notify(void* notify) {
-  return run([](const Table& acl, void* what) { return acl.aclrtDestroyNotify(what); }, notify);
-}
-aclError Acl::record(void* notify, void* stream) {
-  return run([](const Table& acl, void* what, void* in) { return acl.aclrtRecordNotify(what, in); }, notify, stream);
-}
+void* Acl::stream() { return got<&Table::aclrtCreateStream, void*>().value; }
+aclError Acl::synchronize(void* stream) { return call<&Table::aclrtSynchronizeStream>(stream); }
+Got<void*> Acl::notify() { return got<&Table::aclrtCreateNotify, void*>(acl::notify_flag::plain); }
+aclError Acl::destroy_notify(void* notify) { return call<&Table::aclrtDestroyNotify>(notify); }
+aclError Acl::record(void* notify, void* stream) { return call<&Table::aclrtRecordNotify>(notify, stream); }
 aclError Acl::wait(void* notify, void* stream, std::uint32_t seconds) {
-  return run([](const Table& acl, void* what, void* in,
-                std::uint32_t limit) { return acl.aclrtWaitAndResetNotify(what, in, limit); },
-             notify, stream, seconds);
+  return call<&Table::aclrtWaitAndResetNotify>(notify, stream, seconds);
 }
 Got<Key> Acl::export_notify(void* notify, std::uint64_t flags) {
   return run(
@@ -288,14 +235,6 @@ Got<void*> Acl::import_notify(const Key& key, std::uint64_t flags) {
       },
       key, flags);
 }
-Got<void*> Acl::event(std::uint32_t flag) {
-  return run(
-      [](const Table& acl, std::uint32_t with) {
-        Got<void*> got;
-        got.code = acl.aclrtCreateEventExWithFlag(&got.value, with);
-        return got;
-      },
-      flag);
-}
+Got<void*> Acl::event(std::uint32_t flag) { return got<&Table::aclrtCreateEventExWithFlag, void*>(flag); }
 
 }  // namespace conformance

@@ -80,6 +80,28 @@ class Acl : public Process {
   Got<Key> export_notify(void* notify, std::uint64_t flags);
   Got<void*> import_notify(const Key& key, std::uint64_t flags = acl::notify_import::plain);
   Got<void*> event(std::uint32_t flag);
+
+ private:
+  // A call that takes values alone.
+  template <auto entry, class... A>
+  aclError call(const A&... arguments) {
+    return run([](const acl::Table& acl, const A&... each) { return (acl.*entry)(each...); }, arguments...);
+  }
+  // One that makes something, and puts it where its first parameter says.
+  template <auto entry, class T, class... A>
+  Got<T> got(const A&... arguments) {
+    return run(
+        [](const acl::Table& acl, const A&... each) {
+          Got<T> got;
+          got.code = (acl.*entry)(&got.value, each...);
+          return got;
+        },
+        arguments...);
+  }
+  template <class T>
+  Got<T> export_second(Handle handle, std::uint64_t flags, acl::aclrtMemSharedHandleType kind);
+  template <class T>
+  Got<Handle> import_second(const T& token, std::uint64_t flags, acl::aclrtMemSharedHandleType kind);
 };
 
 }  // namespace conformance
