@@ -37,20 +37,25 @@ std::byte* AliasRange::begin() noexcept {
 
 std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable,
                             bool populate) noexcept {
+  const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  const int shared = MAP_SHARED | (populate ? MAP_POPULATE : 0);
+  if (bytes == bytes_ && !reserved_.load(std::memory_order_acquire)) {
+    void* const shown = ::mmap(nullptr, bytes, access, shared, descriptor, 0);
+    return shown == MAP_FAILED ? nullptr : static_cast<std::byte*>(shown);
+  }
   std::byte* const begin = this->begin();
   if (begin == nullptr) return nullptr;
   std::byte* const place = begin + (address - base_);
-  void* const shown = ::mmap(place, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                             MAP_SHARED | MAP_FIXED | (populate ? MAP_POPULATE : 0), descriptor, 0);
-  return shown == MAP_FAILED ? nullptr : place;
+  return ::mmap(place, bytes, access, shared | MAP_FIXED, descriptor, 0) == MAP_FAILED ? nullptr : place;
 }
 
-void AliasRange::hide(std::uintptr_t address, std::uint64_t bytes) noexcept {
-  std::byte* const reserved = reserved_.load(std::memory_order_acquire);
-  if (reserved == nullptr) return;
-  std::byte* const place = begin_in(reserved) + (address - base_);
+void AliasRange::hide(std::byte* shown, std::uint64_t bytes) noexcept {
+  if (!reserved_.load(std::memory_order_acquire)) {  // it was the whole reservation, and is at a place of its own
+    ::munmap(shown, bytes);
+    return;
+  }
   // Where the kernel has no mapping to spare, the file stays there and cannot be touched.
-  if (::mmap(place, bytes, PROT_NONE, nothing | MAP_FIXED, -1, 0) == MAP_FAILED) ::mprotect(place, bytes, PROT_NONE);
+  if (::mmap(shown, bytes, PROT_NONE, nothing | MAP_FIXED, -1, 0) == MAP_FAILED) ::mprotect(shown, bytes, PROT_NONE);
 }
 
 }  // namespace devshare::host

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The private view of a reservation: one range of the host's addresses, as long as the reservation, in which the pieces
 // that somebody views lie as they lie in the reservation. So a view across pieces is contiguous, and a piece that
-// nobody views costs no mapping.
+// nobody views costs no mapping. A piece that is the whole reservation has no neighbours to lie beside: it is mapped
+// wherever the kernel likes, and no range is kept for it.
 #pragma once
 
 #include <atomic>
@@ -26,9 +27,9 @@ class AliasRange {
   // when the kernel gives no mapping.
   std::byte* show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable, bool populate) noexcept;
 
-  // Nothing is at the place of `address` any more: touching it faults. Never an munmap, since another thread's mapping
-  // could fall into the hole.
-  void hide(std::uintptr_t address, std::uint64_t bytes) noexcept;
+  // What show() returned is shown no more. In the range touching it faults: never an munmap there, since another
+  // thread's mapping could fall into the hole.
+  void hide(std::byte* shown, std::uint64_t bytes) noexcept;
 
  private:
   std::byte* begin() noexcept;  // reserved at the first call; null with errno set

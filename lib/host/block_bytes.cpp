@@ -75,7 +75,7 @@ void* map_file(Block& block, std::uint64_t before, bool writable) {
 }
 
 void unmap_file(Block& block, std::byte* view) {
-  if (block.alias != nullptr) return block.alias->hide(block.base, block.backed);
+  if (block.alias != nullptr) return block.alias->hide(view, block.backed);
   ::munmap(view - bytes_before(block), mapped_bytes(block));
 }
 

@@ -94,6 +94,40 @@ TEST_CASE("a view across pieces is contiguous, whatever was viewed before, and e
   CHECK(session.read(place + piece_size, 1) == std::vector<unsigned char>{0});  // new memory
 }
 
+TEST_CASE("a reservation's views are right whether one piece fills it or several lie in it, one after the other") {
+  constexpr std::size_t whole = 2 * piece_size;
+  PhysicalSession session;
+  std::byte* const place = session.reserve(whole);
+  for (int round = 0; round < 2; ++round) {
+    INFO("round " << round);
+    session.fill_in(place, whole);
+    std::byte* const filled = view(place, whole);
+    REQUIRE(filled != nullptr);
+    const auto bytes = pattern(whole);
+    std::memcpy(filled, bytes.data(), whole);
+    CHECK(session.read(place, whole) == bytes);
+    CHECK(view(place + piece_size, piece_size) == filled + piece_size);
+    CHECK(mapped_files() == 1);
+    REQUIRE(session.acl.aclrtUnmapMem(place) == 0);
+    CHECK(mapped_files() == 0);
+    CHECK(counters().views == 0);
+
+    session.fill_in(place + piece_size);
+    std::byte* const second = view(place + piece_size);
+    REQUIRE(second != nullptr);
+    session.fill_in(place);
+    std::byte* const both = view(place, whole);
+    REQUIRE(both != nullptr);
+    CHECK(both + piece_size == second);
+    std::memcpy(both, bytes.data(), whole);
+    CHECK(session.read(place, whole) == bytes);
+    REQUIRE(session.acl.aclrtUnmapMem(place) == 0);
+    CHECK(session.read(place + piece_size, 1) == std::vector<unsigned char>{bytes[piece_size]});
+    REQUIRE(session.acl.aclrtUnmapMem(place + piece_size) == 0);
+    CHECK(mapped_files() == 0);
+  }
+}
+
 TEST_CASE("a device's address faults on the host, and so does a view whose piece is unmapped") {
   const auto touched = [](auto choose) {
     return in_child([&] {
