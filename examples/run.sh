@@ -11,9 +11,9 @@ cd "$(dirname "$0")/.."
 . tools/build.sh
 
 need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev python3
-directory=build/examples
+directory=build/g++ # which test/run.sh goes on with
 configure g++ "$directory" -Dtests=false
-build "$directory"
+build "$directory" examples
 
 python3 examples/wrong_order/page.py --commands "$directory/compile_commands.json" --page "$directory/wrong_order.md"
 

@@ -31,9 +31,8 @@ done
 need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev catch2 python3 cmake clang clang-tidy \
   libclang-rt-dev valgrind
 
-name=test-$compiler${sanitize:+-$sanitize}
-[ "$exceptions" = true ] || name=$name-no-exceptions
-directory=build/$name
+directory=build/$compiler${sanitize:+-$sanitize}
+[ "$exceptions" = true ] || directory=$directory-no-exceptions
 multiplier=1
 case "$sanitize" in
   address) set -- -Db_sanitize=address,undefined -Db_lundef=false ;;
@@ -42,6 +41,7 @@ case "$sanitize" in
 esac
 [ -z "$sanitize" ] || multiplier=4
 configure "$compiler" "$directory" -Dexceptions=$exceptions "$@"
+[ -d "$directory/test" ] || meson configure "$directory" -Dtests=true # examples/run.sh does without
 [ -n "$suites" ] || build "$directory" # for a suite Meson builds what its tests need
 
 # A sanitizer's finding ends the process that it is found in.

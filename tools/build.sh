@@ -2,8 +2,8 @@
 # Read by every run.sh: what is missing is installed, what is stale is built.
 # Each function ends the script with a message when it cannot do its work.
 
-# Objects of one checkout serve another, where ccache is installed.
-export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+# Objects of one checkout serve another, where ccache is installed, and those with a precompiled header too.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 
 give_up() {
   echo "$0: $*" >&2
@@ -44,6 +44,9 @@ configure() {
   CXX="$configure_compiler" meson setup "$configure_directory" "$@" || give_up "the build could not be configured"
 }
 
+# build DIRECTORY [TARGET...]: everything, when no target is named.
 build() {
-  meson compile -C "$1" || give_up "the build failed"
+  build_directory=$1
+  shift
+  meson compile -C "$build_directory" "$@" || give_up "the build failed"
 }
