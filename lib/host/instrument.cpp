@@ -68,7 +68,13 @@ void take_over(const std::vector<FaultSwitch>& faults, const std::vector<DelaySw
   *kept_faults = faults;
   *kept_delays = delays;
   armed->clear();
-  for (const FaultSwitch& fault : faults) armed->fail_nth(fault.call, fault.nth, fault.code);
+  for (const FaultSwitch& fault : faults) {
+    if (fault.probability > 0) {
+      armed->fail_sometimes(fault.call, fault.probability, fault.seed, fault.code);
+    } else {
+      armed->fail_nth(fault.call, fault.nth, fault.code);
+    }
+  }
   for (const DelaySwitch& delay : delays) armed->delay(delay.call, delay.milliseconds);
 }
 

@@ -24,6 +24,8 @@ struct FaultSwitch {
   acl::Entry call = acl::Entry::none;
   std::uint32_t nth = 0;  // 1 is the next call, 0 every call
   acl::aclError code = 0;
+  double probability = 0;  // with which each call fails; 0: the nth
+  std::uint64_t seed = 0;
   bool operator==(const FaultSwitch&) const = default;
 };
 struct DelaySwitch {

@@ -232,14 +232,32 @@ bool set_journal(Profile& profile, std::string_view text) {
   return true;
 }
 
-// "aclrtMalloc:2:207001,aclrtFree:1:507899"
+// "0.25", "0.001"
+bool parse_probability(std::string_view text, double* out) {
+  constexpr std::size_t most_digits = 9;
+  if (!text.starts_with("0.") || text.size() > 2 + most_digits) return false;
+  std::uint32_t digits = 0;
+  if (!parse(text.substr(2), &digits) || digits == 0) return false;
+  double scale = 1;
+  for (std::size_t place = 2; place < text.size(); ++place) scale *= 10;
+  *out = digits / scale;
+  return true;
+}
+
+// Which calls fail: "2", or "0.01@7", a probability and its seed.
+bool parse_which(std::string_view text, FaultSwitch* out) {
+  if (text.find('@') == std::string_view::npos) return parse(text, &out->nth);
+  return parse_probability(take(&text, '@'), &out->probability) && parse(text, &out->seed);
+}
+
+// "aclrtMalloc:2:207001,aclrtFree:1:507899,aclrtMemcpy:0.01@7:507899"
 bool parse_faults(std::string_view text, std::vector<FaultSwitch>* out) {
   if (text.empty()) return false;
   while (!text.empty()) {
     std::string_view item = take(&text, ',');
     FaultSwitch fault;
     fault.call = entry_by_name(take(&item, ':'));
-    if (fault.call == acl::Entry::none || !parse(take(&item, ':'), &fault.nth)) return false;
+    if (fault.call == acl::Entry::none || !parse_which(take(&item, ':'), &fault)) return false;
     if (!parse(item, &fault.code) || fault.code == 0) return false;
     out->push_back(fault);
   }
@@ -294,10 +312,12 @@ constexpr Switch table[] = {
     {"DEVSHARE_HOST_RAISE_NOFILE", set_raise_nofile, "0 or 1"},
     {"DEVSHARE_HOST_LEAKS", set_leaks, "ignore or report"},
     {"DEVSHARE_HOST_JOURNAL", set_journal, "a path"},
-    {"DEVSHARE_HOST_FAULT", set_fault, "call:nth:code, joined by ',', as aclrtMalloc:2:207001"},
+    {"DEVSHARE_HOST_FAULT", set_fault,
+     "call:nth:code or call:probability@seed:code, joined by ',', as aclrtMalloc:2:207001,aclrtFree:0.01@7:507899"},
     {"DEVSHARE_HOST_DELAY", set_delay, "call:milliseconds, joined by ',', as aclrtMemcpy:20"},
     {"DEVSHARE_HOST_TASK_ERRORS", set_task_errors, "once or stay"},
-    {"DEVSHARE_HOST_TASK_FAULT", set_task_fault, "call:nth:code, joined by ',', as aclrtMemcpyAsync:2:507899"},
+    {"DEVSHARE_HOST_TASK_FAULT", set_task_fault,
+     "call:nth:code or call:probability@seed:code, joined by ',', as aclrtMemcpyAsync:2:507899"},
     {"DEVSHARE_HOST_TASK_DELAY", set_task_delay, "call:milliseconds, joined by ',', as aclrtMemcpyAsync:20"},
 };
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -140,10 +141,33 @@ TEST_CASE("faults and delays can be set by the environment, and strike once in a
         for (int call = 0; call < 4; ++call) {
           demand(api.aclrtGetDevice(&device) == code::rt_context_null, "does not arm it again");
         }
+        std::uint32_t count = 0;
+        const auto before = std::chrono::steady_clock::now();
+        demand(api.aclrtGetDeviceCount(&count) == 0, "a call that is delayed");
+        demand(std::chrono::steady_clock::now() - before >= std::chrono::milliseconds(30), "takes its time");
       },
-      {.set = {{"DEVSHARE_HOST_FAULT", "aclrtGetDevice:2:7"}}});
+      {.set = {{"DEVSHARE_HOST_FAULT", "aclrtGetDevice:2:7"}, {"DEVSHARE_HOST_DELAY", "aclrtGetDeviceCount:30"}}});
   INFO(end.in_words());
   CHECK(end.good());
+}
+
+TEST_CASE("a probability and its seed can be set by the environment, and fail the same calls as the program's own") {
+  const auto pattern = [](const HostSession& session) {
+    std::string calls;
+    for (int call = 0; call < 500; ++call) calls += device_of(session) == 9 ? 'x' : '.';
+    return calls;
+  };
+  std::string by_program;
+  {
+    HostSession session;
+    REQUIRE(session->aclrtSetDevice(0) == 0);
+    host::fail_with_probability(Entry::aclrtGetDevice, 0.25, 1, 9);
+    by_program = pattern(session);
+  }
+  HostSession session({{"FAULT", "aclrtGetDevice:0.25@1:9"}});
+  REQUIRE(session->aclrtSetDevice(0) == 0);
+  CHECK(by_program.find('x') != std::string::npos);
+  CHECK(pattern(session) == by_program);
 }
 
 TEST_CASE("the journal has a line for each call, with order, process, thread, arguments and result") {
@@ -205,6 +229,54 @@ TEST_CASE("processes share a journal and no line is torn") {
   CHECK(asked == processes * calls);
 }
 
+TEST_CASE("the lines of several processes, sorted by their order, are the calls as they were made") {
+  TempDirectory directory;
+  const std::string path = directory.file("journal");
+  constexpr int rounds = 20;
+  const ChildEnd end = in_child([&] {
+    // Two processes that call in turns.
+    int to[2];
+    int from[2];
+    demand(::pipe(to) == 0 && ::pipe(from) == 0, "pipes");
+    const pid_t child = ::fork();
+    const bool first = child != 0;
+    char word = 0;
+    HostSession session({{"JOURNAL", path}});
+    demand(session->aclrtSetDevice(first ? 0 : 1) == 0, "device");
+    for (int round = 0; round < rounds; ++round) {
+      if (first) {
+        demand(device_of(session) == 0, "a call");
+        demand(::write(to[1], "c", 1) == 1 && ::read(from[0], &word, 1) == 1, "the other's turn");
+      } else {
+        demand(::read(to[0], &word, 1) == 1 && device_of(session) == 0, "a call of the other process");
+        demand(::write(from[1], "c", 1) == 1, "the first one's turn");
+      }
+    }
+    if (!first) ::_exit(0);
+    int status = -1;
+    demand(::waitpid(child, &status, 0) == child && status == 0, "the child is content");
+  });
+  INFO(end.in_words());
+  REQUIRE(end.good());
+  struct Call {
+    unsigned long long order;
+    int pid;
+    bool operator<(const Call& other) const { return order < other.order; }
+  };
+  std::vector<Call> calls;
+  for (const std::string& line : lines_of(path)) {
+    if (line.find(R"("call":"aclrtGetDevice")") == std::string::npos) continue;
+    Call call{};
+    unsigned long long took = 0;
+    REQUIRE(std::sscanf(line.c_str(), R"({"order":%llu,"took":%llu,"pid":%d,)", &call.order, &took, &call.pid) == 3);
+    calls.push_back(call);
+  }
+  REQUIRE(calls.size() == 2 * rounds);
+  std::sort(calls.begin(), calls.end());
+  CHECK(calls[0].pid != calls[1].pid);
+  for (std::size_t i = 0; i < calls.size(); ++i) CHECK(calls[i].pid == calls[i % 2].pid);
+}
+
 TEST_CASE("a journal that cannot be opened is refused and the old one goes on") {
   TempDirectory directory;
   HostSession session;
@@ -242,8 +314,15 @@ TEST_CASE("calls can be kept in memory and read back in their order") {
   void* memory = allocate(session, 100);
   CHECK(session->aclrtFree(memory) == 0);
   CHECK(session->aclrtFree(memory) == code::rt_param_invalid);
+  pid_t thread = 0;
+  std::thread([&] {
+    thread = ::gettid();
+    CHECK(device_of(session) == code::rt_context_null);
+  }).join();
   const std::vector<host::CallRecord> calls = host::recorded_calls();
-  REQUIRE(calls.size() == 3);
+  REQUIRE(calls.size() == 4);
+  CHECK(calls[3].pid == ::getpid());
+  CHECK(calls[3].tid == thread);
   CHECK(calls[0].call == Entry::aclrtMalloc);
   CHECK(calls[1].call == Entry::aclrtFree);
   CHECK(calls[1].result == 0);

@@ -101,7 +101,7 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
         {"FALLBACK", "allow"},
         {"RAISE_NOFILE", "0"},
         {"LEAKS", "report"},
-        {"FAULT", "aclrtFree:3:507899,aclrtMalloc:0:207001"},
+        {"FAULT", "aclrtFree:3:507899,aclrtMalloc:0:207001,aclrtMemcpy:0.025@7:507013"},
         {"DELAY", "aclrtFree:0"}},
        [](const host::Profile& machine) {
          CHECK(machine.device_count == 3);
@@ -127,10 +127,12 @@ TEST_CASE("every switch is understood by its name, with or without the prefix") 
          CHECK(machine.backing_huge);
          CHECK(machine.backing_populated);
          CHECK(machine.address_space == std::uint64_t{8} << 30);
-         REQUIRE(machine.faults.size() == 2);
+         REQUIRE(machine.faults.size() == 3);
          CHECK(machine.faults[0].call == acl::Entry::aclrtFree);
          CHECK(machine.faults[0].nth == 3);
          CHECK(machine.faults[1].code == 207001);
+         CHECK(machine.faults[2].probability == 0.025);
+         CHECK(machine.faults[2].seed == 7);
          REQUIRE(machine.delays.size() == 1);
        });
   CHECK_FALSE(host::set("DEVICE", "1"));
@@ -168,8 +170,11 @@ TEST_CASE("a value that cannot be understood stops aclInit, which names the vari
   refused("DEVSHARE_HOST_RAISE_NOFILE", "yes");
   refused("DEVSHARE_HOST_LEAKS", "1");
   refused("DEVSHARE_HOST_JOURNAL", "/nowhere/at/all");
-  for (const char* fault : {"aclrtMalloc", "aclrtMalloc:1", "aclrtMalloc:1:0", "aclrtMallok:1:5", "aclrtMalloc:x:5",
-                            "aclrtMalloc:1:5:6", "aclrtMalloc:-1:5"}) {
+  for (const char* fault :
+       {"aclrtMalloc", "aclrtMalloc:1", "aclrtMalloc:1:0", "aclrtMallok:1:5", "aclrtMalloc:x:5", "aclrtMalloc:1:5:6",
+        "aclrtMalloc:-1:5", "aclrtMalloc:0.5:5", "aclrtMalloc:0.5@:5", "aclrtMalloc:@7:5", "aclrtMalloc:0.@7:5",
+        "aclrtMalloc:0.0@7:5", "aclrtMalloc:1.5@7:5", "aclrtMalloc:.5@7:5", "aclrtMalloc:0.-5@7:5",
+        "aclrtMalloc:0.0123456789@7:5", "aclrtMalloc:0.5@-7:5"}) {
     refused("DEVSHARE_HOST_FAULT", fault);
   }
   for (const char* delay : {"aclrtMalloc", "aclrtMalloc:", "nobody:5", "aclrtMalloc:5ms"}) {
