@@ -10,6 +10,7 @@
   X(aclrtMallocWithCfg)              \
   X(aclrtMallocCached)               \
   X(aclrtMallocAlign32)              \
+  X(aclrtMallocHostWithCfg)          \
   X(aclrtMemFlush)                   \
   X(aclrtMemInvalidate)              \
   X(aclrtMemcpyAsyncWithCondition)   \
@@ -21,6 +22,8 @@
   X(aclrtSetTsDevice)                \
   X(aclrtGetDeviceUtilizationRate)   \
   X(aclrtQueryDeviceStatus)          \
+  X(aclrtEventGetTimestamp)          \
+  X(aclrtGetEventId)                 \
   X(aclrtGetStreamAvailableNum)      \
   X(aclrtSetStreamFailureMode)       \
   X(aclrtStreamAbort)                \

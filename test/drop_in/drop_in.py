@@ -54,7 +54,8 @@ def c_program(installed, name, *packages):
     program = installed.folder / name
     flags = installed.flags("--cflags", "--libs", "devshare-drop-in", *packages)
     run(["cc", *C_FLAGS, HERE / f"{name}.c", "-o", program, *flags], installed.folder)
-    installed.says_ok([program], LD_LIBRARY_PATH=str(installed.packages.parent))
+    # The drop-in is found by what pkg-config says, and finds devshare itself; a program that wants devshare looks for it.
+    installed.says_ok([program], **({"LD_LIBRARY_PATH": str(installed.packages.parent)} if packages else {}))
 
 
 def under_valgrind(installed, name):
@@ -70,6 +71,17 @@ def beside_devshare(installed):
 
 def by_name(installed):
     installed.says_ok([sys.executable, HERE / "probe.py"], LD_LIBRARY_PATH=str(installed.libraries))
+
+
+def not_implemented(installed):
+    source = (ROOT / "lib/drop_in/not_implemented.cpp").read_text()
+    names = re.findall(r"^  X\((acl\w+)\)", source, re.MULTILINE)
+    if not names:
+        raise Failed("no names found")
+    page = (ROOT / "docs/drop-in.md").read_text()
+    if silent := [name for name in names if f"`{name}`" not in page]:
+        raise Failed(f"docs/drop-in.md does not name: {silent}")
+    installed.says_ok([sys.executable, HERE / "missing.py", *names], LD_LIBRARY_PATH=str(installed.libraries))
 
 
 def headers(installed):
@@ -110,6 +122,8 @@ def main():
         check(results, "the drop-in shows every entry of ACL, and nothing but ACL's names", symbols, installed)
         for program, says in PROGRAMS.items():
             check(results, says, c_program, installed, program)
+        check(results, "each call that is not implemented is named in the document, and says so by its name",
+              not_implemented, installed)
         check(results, "a program in C has the instrument", c_program, installed, "instrument", "devshare")
         check(results, "a program that uses devshare too has one runtime", beside_devshare, installed)
         check(results, "a Python program finds it by both of its names", by_name, installed)
