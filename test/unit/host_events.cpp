@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -58,7 +59,11 @@ TEST_CASE("a stream that waits for an event goes on when another has come to it"
   CHECK_FALSE(session.happened(event));
   CHECK_FALSE(ran);
   CHECK(refused(rt.aclrtSynchronizeEventWithTimeout(event, 0)) == late);
+  const auto before = std::chrono::steady_clock::now();
   CHECK(refused(rt.aclrtSynchronizeEventWithTimeout(event, 10)) == late);
+  const auto waited = std::chrono::steady_clock::now() - before;
+  CHECK(waited >= std::chrono::milliseconds(10));
+  CHECK(waited < std::chrono::seconds(8));
   CHECK(rt.aclrtSynchronizeStreamWithTimeout(second, 0) == code::rt_stream_sync_timeout);
   gate.open();
   CHECK(rt.aclrtSynchronizeEvent(event) == 0);
@@ -155,14 +160,17 @@ TEST_CASE("the time between two events is known when both have happened, and kep
   float ms = -1;
   CHECK(refused(rt.aclrtEventElapsedTime(&ms, start, end)) == too_early);
   host::delay_task(acl::Entry::aclrtMemsetAsync, 30);
+  const auto before = std::chrono::steady_clock::now();
   REQUIRE(rt.aclrtRecordEvent(start, stream) == 0);
   REQUIRE(rt.aclrtMemsetAsync(memory, 1, 1, 1, stream) == 0);
   REQUIRE(rt.aclrtRecordEvent(end, stream) == 0);
   REQUIRE(rt.aclrtRecordEvent(timeless, stream) == 0);
   CHECK(refused(rt.aclrtEventElapsedTime(&ms, start, end)) == too_early);
   CHECK(rt.aclrtSynchronizeStream(stream) == 0);
+  const std::chrono::duration<float, std::milli> passed = std::chrono::steady_clock::now() - before;
   CHECK(rt.aclrtEventElapsedTime(&ms, start, end) == 0);
   CHECK(ms >= 30);
+  CHECK(ms <= passed.count());
   CHECK(refused(rt.aclrtEventElapsedTime(&ms, start, timeless)) == bad);
   CHECK(refused(rt.aclrtEventElapsedTime(nullptr, start, end)) == null);
   CHECK(refused(rt.aclrtEventElapsedTime(&ms, nullptr, end)) == null);

@@ -79,10 +79,20 @@ TEST_CASE("a notify that is recorded before anybody waits lets one wait go, howe
   REQUIRE(rt.aclrtSynchronizeStream(nullptr) == 0);
   REQUIRE(rt.aclrtNotifyBatchReset(batch.data(), batch.size()) == 0);
   const acl::aclrtStream other = session.stream();
-  REQUIRE(rt.aclrtWaitAndResetNotify(batch[1], other, 0) == 0);
-  CHECK(rt.aclrtSynchronizeStreamWithTimeout(other, 10) == code::rt_stream_sync_timeout);
-  REQUIRE(rt.aclrtRecordNotify(batch[1], nullptr) == 0);
-  CHECK(rt.aclrtSynchronizeStream(other) == 0);
+  for (const acl::aclrtNotify each : batch) {
+    REQUIRE(rt.aclrtWaitAndResetNotify(each, other, 0) == 0);
+    CHECK(rt.aclrtSynchronizeStreamWithTimeout(other, 10) == code::rt_stream_sync_timeout);
+    REQUIRE(rt.aclrtRecordNotify(each, nullptr) == 0);
+    CHECK(rt.aclrtSynchronizeStream(other) == 0);
+  }
+
+  // A batch with one that is none takes back nothing.
+  REQUIRE(rt.aclrtRecordNotify(batch[0], nullptr) == 0);
+  REQUIRE(rt.aclrtSynchronizeStream(nullptr) == 0);
+  REQUIRE(rt.aclrtDestroyNotify(batch[1]) == 0);
+  CHECK(refused(rt.aclrtNotifyBatchReset(batch.data(), batch.size())) == unknown);
+  REQUIRE(rt.aclrtWaitAndResetNotify(batch[0], other, 0) == 0);
+  CHECK(rt.aclrtSynchronizeStreamWithTimeout(other, 20'000) == 0);
 }
 
 TEST_CASE("of several streams that wait each recording lets one go") {
@@ -220,7 +230,11 @@ TEST_CASE("notifies refuse what they are not: unknown flags, other devices, ende
         Refusal{code::rt_internal_error, Reason::already_exported});
   CHECK(refused(rt.aclrtNotifyImportByKey(&made, key, 0)) == Refusal{code::rt_drv_internal, Reason::own_key});
   acl::aclrtNotify open = session.notify();
-  REQUIRE(rt.aclrtNotifyGetExportKey(open, key, sizeof key, acl::notify_export::disable_pid_validation) == 0);
+  std::array<char, 256> large{};
+  large.fill('#');
+  REQUIRE(rt.aclrtNotifyGetExportKey(open, large.data(), large.size(), acl::notify_export::disable_pid_validation) ==
+          0);
+  CHECK(std::string(large.data() + sizeof key, 191) == std::string(191, '#'));  // 65 bytes are written
   CHECK(refused(rt.aclrtNotifySetImportPid(open, &pid, 1)) ==
         Refusal{code::rt_no_permission, Reason::validation_disabled});
 

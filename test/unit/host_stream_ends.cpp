@@ -55,8 +55,8 @@ TEST_CASE("destroying a stream by force drops what has not begun, and gives its 
   std::atomic<bool> ran{false};
   Gate gate;
   gate.hold_up(stream);
-  REQUIRE(session.acl.aclrtMemsetAsync(memory, size, 'x', size, stream) == 0);
   REQUIRE(host::launch(stream, set_flag, &ran) == 0);
+  REQUIRE(session.acl.aclrtMemsetAsync(memory, size, 'x', size, stream) == 0);
   gate.await_reached();
   std::atomic<bool> waited{false};
   // Another thread, whose copy of pageable memory waits for its turn, is told that it will not come.

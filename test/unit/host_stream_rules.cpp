@@ -4,6 +4,7 @@
 #include "support/soon.hpp"
 #include "support/watchdog.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -229,7 +230,11 @@ TEST_CASE("a synchronise with a limit says that the work is not done, and how mu
   constexpr Refusal late{code::rt_stream_sync_timeout, Reason::timed_out};
   CHECK(refused(rt.aclrtSynchronizeStreamWithTimeout(stream, 0)) == late);
   CHECK(host::last_cause().needed == 2);
+  const auto before = std::chrono::steady_clock::now();
   CHECK(refused(rt.aclrtSynchronizeStreamWithTimeout(stream, 20)) == late);
+  const auto waited = std::chrono::steady_clock::now() - before;
+  CHECK(waited >= std::chrono::milliseconds(20));
+  CHECK(waited < std::chrono::seconds(15));
   gate.open();
   CHECK(rt.aclrtSynchronizeStreamWithTimeout(stream, 60'000) == 0);
   CHECK(rt.aclrtSynchronizeStreamWithTimeout(stream, 0) == 0);
@@ -277,6 +282,43 @@ TEST_CASE("R5: memory that a stream still uses is neither freed nor unmapped") {
   CHECK(refused(rt.aclrtFree(another)) == busy);
   CHECK(rt.aclrtFreeWithDevSync(another) == 0);
   CHECK(rt.aclrtSynchronizeStream(stream) == code::rt_sys_dma);
+}
+
+TEST_CASE("a stream waits for a value by one of four comparisons, and goes on when it holds") {
+  const Watchdog watchdog("a value");
+  struct Compared {
+    std::uint64_t memory;
+    std::uint64_t value;
+    std::uint32_t flag;
+    bool holds;
+  };
+  namespace wait = acl::value_wait;
+  const Compared compared = GENERATE(values<Compared>({
+      {5, 5, wait::equal, true},
+      {5, 4, wait::equal, false},
+      {5, 5, wait::at_least, true},
+      {5, 6, wait::at_least, false},
+      {2, UINT64_MAX - 2, wait::at_least, true},  // it has gone round
+      {UINT64_MAX - 2, 2, wait::at_least, false},
+      {5, 6, wait::common_bits, true},
+      {5, 2, wait::common_bits, false},
+      {5, 6, wait::nor, true},
+      {5, ~std::uint64_t{5}, wait::nor, false},
+  }));
+  CAPTURE(compared.memory, compared.value, compared.flag);
+  StreamSession session;
+  const auto& rt = session.acl;
+  void* const memory = session.allocate(size);
+  const acl::aclrtStream stream = session.stream();
+  REQUIRE(rt.aclrtValueWrite(memory, compared.memory, 0, nullptr) == 0);
+  CHECK(rt.aclrtSynchronizeStream(nullptr) == 0);
+  REQUIRE(rt.aclrtValueWait(memory, compared.value, compared.flag, stream) == 0);
+  if (compared.holds) {
+    CHECK(rt.aclrtSynchronizeStreamWithTimeout(stream, 20'000) == 0);
+  } else {
+    CHECK(rt.aclrtSynchronizeStreamWithTimeout(stream, 10) == code::rt_stream_sync_timeout);
+  }
+  CHECK(rt.aclrtDestroyStreamForce(stream) == 0);
 }
 
 TEST_CASE("a function is launched into a stream that is there, by a thread that has its device") {

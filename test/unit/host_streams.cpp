@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of the host runtime: asynchronous, in order, and no threads of their own.
+#include "host/stream_state.hpp"
 #include "stream_session.hpp"
 #include "support/sanitizers.hpp"
 #include "support/soon.hpp"
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 using namespace devshare::test;
 using devshare::host::Reason;
@@ -201,20 +203,58 @@ TEST_CASE("pageable host memory makes the asynchronous call wait for its turn, a
   CHECK(session.acl.aclrtHostUnregister(registered) == 0);
 }
 
-TEST_CASE("a delay of one task holds up its own stream only") {
+TEST_CASE("a delay of a task holds up its own stream only, however many are delayed") {
   const Watchdog watchdog("a delayed task");
+  using Clock = std::chrono::steady_clock;
   StreamSession session;
   void* const memory = block(session);
   const LockedBytes slow(size, 's');
-  const acl::aclrtStream delayed = session.stream();
+  constexpr std::chrono::milliseconds delay{1000};
   const acl::aclrtStream other = session.stream();
-  host::delay_task(acl::Entry::aclrtMemcpyAsync, 100);
-  const auto start = std::chrono::steady_clock::now();
-  REQUIRE(session.to_device(memory, slow, delayed) == 0);
+  host::delay_task(acl::Entry::aclrtMemcpyAsync, delay.count());
+  const auto start = Clock::now();
+  std::array<acl::aclrtStream, 3> delayed{};  // more than there are workers
+  for (acl::aclrtStream& stream : delayed) {
+    stream = session.stream();
+    REQUIRE(session.to_device(memory, slow, stream) == 0);
+  }
   CHECK(session.acl.aclrtMemsetAsync(memory, 1, 1, 1, other) == 0);
   CHECK(session.acl.aclrtSynchronizeStream(other) == 0);
-  CHECK(session.acl.aclrtSynchronizeStream(delayed) == 0);
-  CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(100));
+  CHECK(Clock::now() - start < delay);
+  for (const acl::aclrtStream stream : delayed) CHECK(session.acl.aclrtSynchronizeStream(stream) == 0);
+  CHECK(Clock::now() - start >= delay);
+}
+
+TEST_CASE("of streams that have something to do those of a higher priority have their turn first") {
+  const Watchdog watchdog("streams with priorities");
+  struct Turn {
+    std::vector<std::uint32_t>* order;
+    std::uint32_t priority;
+  };
+  std::vector<std::uint32_t> order;
+  std::vector<Turn> turns;
+  for (const std::uint32_t priority : {7U, 3U, 0U, 7U, 0U, 3U}) turns.push_back({&order, priority});
+  StreamSession session;
+  const auto& rt = session.acl;
+  std::array<Gate, host::StreamState::most_workers> gates;  // hold all workers there can be
+  for (Gate& gate : gates) {
+    gate.hold_up(session.stream());
+    REQUIRE(gate.code() == 0);
+  }
+  for (Gate& gate : gates) gate.await_reached();
+  std::vector<acl::aclrtStream> streams;
+  for (Turn& turn : turns) {
+    acl::aclrtStream stream = nullptr;
+    REQUIRE(rt.aclrtCreateStreamWithConfig(&stream, turn.priority, 0) == 0);
+    const auto take = [](void* mine) {
+      static_cast<Turn*>(mine)->order->push_back(static_cast<Turn*>(mine)->priority);
+    };
+    REQUIRE(host::launch(stream, take, &turn) == 0);
+    streams.push_back(stream);
+  }
+  gates[0].open();  // one worker, which takes them one after the other
+  for (const acl::aclrtStream stream : streams) CHECK(rt.aclrtSynchronizeStream(stream) == 0);
+  CHECK(order == std::vector<std::uint32_t>{0, 0, 3, 3, 7, 7});
 }
 
 TEST_CASE("the default stream is a stream: one for each context, reached by null") {
