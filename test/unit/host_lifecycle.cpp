@@ -14,8 +14,10 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 using devshare::acl::Entry;
@@ -117,6 +119,38 @@ TEST_CASE("every call that needs a session says 100001 without one, and the othe
   CHECK(parts[0] == 1);
   CHECK(acl.aclrtGetVersion(nullptr, &parts[1], &parts[2]) == code::invalid_param);
   CHECK(std::string(acl.aclrtGetSocName()).rfind("Ascend", 0) == 0);
+}
+
+namespace {
+
+// A call with nothing in its arguments, which it does not look at without a session.
+template <class... Arguments>
+int with_nothing(int (*call)(Arguments...)) {
+  return call(std::remove_cvref_t<Arguments>{}...);
+}
+template <class... Arguments>
+int with_nothing(const char* (*)(Arguments...)) {
+  return 0;  // the two that return a text are told by nobody
+}
+
+}  // namespace
+
+TEST_CASE("after aclFinalize every entry of the list but those that need no session says 100001") {
+  const std::set<std::string> need_none{
+      "aclInit",         "aclFinalize",     "aclFinalizeReference", "aclGetRecentErrMsg",
+      "aclrtGetVersion", "aclrtGetSocName", "aclrtGetDeviceCount",  "aclrtDeviceGetBareTgid"};
+  REQUIRE(table().aclInit(nullptr) == 0);
+  REQUIRE(table().aclrtSetDevice(0) == 0);
+  REQUIRE(table().aclFinalize() == 0);
+  const auto check = [](const char* name, int got) {
+    INFO(name);
+    CHECK(got == code::uninitialize);
+    CHECK(last_reason() == Reason::not_initialised);
+  };
+#define DEVSHARE_TEST_ENTRY(name, result, parameters, need, since) \
+  if (need_none.count(#name) == 0) check(#name, with_nothing(table().name));
+  DEVSHARE_ACL_ENTRIES(DEVSHARE_TEST_ENTRY)
+#undef DEVSHARE_TEST_ENTRY
 }
 
 TEST_CASE("every entry of the list is there") {
