@@ -77,6 +77,14 @@ TEST_CASE("a product brings its own limits and calls") {
   });
 }
 
+TEST_CASE("a product is known by the name of its chip") {
+  const auto [product, begins] =
+      GENERATE(std::pair("a2", "Ascend910B"), std::pair("a3", "Ascend910_93"), std::pair("training", "Ascend910A"),
+               std::pair("310p", "Ascend310P"), std::pair("950", "Ascend950"));
+  HostSession session({{"PROFILE", product}});
+  CHECK_THAT(std::string(session->aclrtGetSocName()), contains(begins));
+}
+
 TEST_CASE("every switch is understood by its name, with or without the prefix") {
   with({{"DEVSHARE_HOST_DEVICES", "3"},
         {"INTERFACE", "8.5.0"},
