@@ -6,8 +6,11 @@
 #include "host/host_runtime.hpp"
 
 #include <devshare/acl/codes.hpp>
+#include <devshare/acl/vmm_types.hpp>
 #include <devshare/host.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -46,6 +49,39 @@ TEST_CASE("what a session still has when it ends is reported once, in words, if 
   CHECK(report.find("ends with", first + 1) == std::string::npos);
   CHECK(said(false, true, "ignore").find("ends with") == std::string::npos);
   CHECK(said(true, true, "report").find("ends with") == std::string::npos);
+}
+
+TEST_CASE("a report names everything that can be given back") {
+  const ChildEnd end = in_child(
+      [] {
+        void* made = nullptr;
+        acl::aclrtDrvMemHandle handle = nullptr;
+        acl::aclrtPhysicalMemProp property{};
+        property.memAttr = acl::mem_attr::hbm_huge;
+        property.location = {0, acl::mem_location_type::device};
+        constexpr std::size_t size = 2 << 20;
+        alignas(4096) static unsigned char registered[4096];
+        std::uint64_t token = 0;
+        demand(api().aclInit(nullptr) == 0 && api().aclrtSetDevice(0) == 0, "the runtime begins");
+        demand(api().aclrtCreateStream(&made) == 0, "a stream");
+        demand(api().aclrtCreateEvent(&made) == 0, "an event");
+        demand(api().aclrtCreateNotify(&made, 0) == 0, "a notify");
+        demand(api().aclrtMallocPhysical(&handle, size, &property, 0) == 0, "a handle");
+        demand(api().aclrtMemExportToShareableHandle(handle, acl::mem_handle_type::none, 0, &token) == 0, "its token");
+        demand(api().aclrtReserveMemAddress(&made, size, 0, nullptr, 0) == 0, "a reservation");
+        demand(api().aclrtMapMem(made, size, 0, handle, 0) == 0, "a mapping");
+        demand(api().aclrtHostRegister(registered, sizeof registered, acl::host_register_type::mapped, &made) == 0,
+               "a registration");
+        demand(api().aclFinalize() == 0, "the end");
+      },
+      {.set = {{"DEVSHARE_HOST_LEAKS", "report"}}});
+  INFO(end.in_words());
+  CHECK(end.good());
+  for (const char* left : {" 1 streams", " 1 events", " 1 notifies", " 1 handles", " 1 tokens exported",
+                           " 1 reservations", " 1 mappings", " 1 registrations"}) {
+    INFO(left);
+    CHECK(end.output.find(left) != std::string::npos);
+  }
 }
 
 TEST_CASE("a process that ends without finalizing is reported at its exit") {
