@@ -60,10 +60,8 @@ TEST_CASE("a stream that waits for an event goes on when another has come to it"
   CHECK_FALSE(ran);
   CHECK(refused(rt.aclrtSynchronizeEventWithTimeout(event, 0)) == late);
   const auto before = std::chrono::steady_clock::now();
-  CHECK(refused(rt.aclrtSynchronizeEventWithTimeout(event, 10)) == late);
-  const auto waited = std::chrono::steady_clock::now() - before;
-  CHECK(waited >= std::chrono::milliseconds(10));
-  CHECK(waited < std::chrono::seconds(8));
+  CHECK(refused(rt.aclrtSynchronizeEventWithTimeout(event, 100)) == late);  // 100 s would be the watchdog's
+  CHECK(std::chrono::steady_clock::now() - before >= std::chrono::milliseconds(100));
   CHECK(rt.aclrtSynchronizeStreamWithTimeout(second, 0) == code::rt_stream_sync_timeout);
   gate.open();
   CHECK(rt.aclrtSynchronizeEvent(event) == 0);

@@ -231,10 +231,8 @@ TEST_CASE("a synchronise with a limit says that the work is not done, and how mu
   CHECK(refused(rt.aclrtSynchronizeStreamWithTimeout(stream, 0)) == late);
   CHECK(host::last_cause().needed == 2);
   const auto before = std::chrono::steady_clock::now();
-  CHECK(refused(rt.aclrtSynchronizeStreamWithTimeout(stream, 20)) == late);
-  const auto waited = std::chrono::steady_clock::now() - before;
-  CHECK(waited >= std::chrono::milliseconds(20));
-  CHECK(waited < std::chrono::seconds(15));
+  CHECK(refused(rt.aclrtSynchronizeStreamWithTimeout(stream, 100)) == late);  // 100 s would be the watchdog's
+  CHECK(std::chrono::steady_clock::now() - before >= std::chrono::milliseconds(100));
   gate.open();
   CHECK(rt.aclrtSynchronizeStreamWithTimeout(stream, 60'000) == 0);
   CHECK(rt.aclrtSynchronizeStreamWithTimeout(stream, 0) == 0);

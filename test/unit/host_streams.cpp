@@ -205,24 +205,27 @@ TEST_CASE("pageable host memory makes the asynchronous call wait for its turn, a
 
 TEST_CASE("a delay of a task holds up its own stream only, however many are delayed") {
   const Watchdog watchdog("a delayed task");
-  using Clock = std::chrono::steady_clock;
   StreamSession session;
   void* const memory = block(session);
   const LockedBytes slow(size, 's');
-  constexpr std::chrono::milliseconds delay{1000};
+  constexpr std::chrono::milliseconds delay{2000};
   const acl::aclrtStream other = session.stream();
   host::delay_task(acl::Entry::aclrtMemcpyAsync, delay.count());
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
+  std::atomic<int> past_their_delay{0};
   std::array<acl::aclrtStream, 3> delayed{};  // more than there are workers
   for (acl::aclrtStream& stream : delayed) {
     stream = session.stream();
     REQUIRE(session.to_device(memory, slow, stream) == 0);
+    const auto note = [](void* count) { ++*static_cast<std::atomic<int>*>(count); };
+    REQUIRE(host::launch(stream, note, &past_their_delay) == 0);
   }
   CHECK(session.acl.aclrtMemsetAsync(memory, 1, 1, 1, other) == 0);
   CHECK(session.acl.aclrtSynchronizeStream(other) == 0);
-  CHECK(Clock::now() - start < delay);
+  CHECK(past_their_delay == 0);
   for (const acl::aclrtStream stream : delayed) CHECK(session.acl.aclrtSynchronizeStream(stream) == 0);
-  CHECK(Clock::now() - start >= delay);
+  CHECK(past_their_delay == 3);
+  CHECK(std::chrono::steady_clock::now() - start >= delay);
 }
 
 TEST_CASE("of streams that have something to do those of a higher priority have their turn first") {
