@@ -19,32 +19,47 @@ using namespace std::chrono_literals;
 // What a lender's hook was told.
 class Told {
  public:
+  struct Event {
+    LendingEvent::Kind kind{};
+    std::string offer;
+    Holder holder;
+    Errc error{};
+    std::int64_t moment = 0;  // CLOCK_MONOTONIC
+  };
+
   LenderOptions options(Allow borrowers = Allow::same_user()) { return {.borrowers = borrowers, .hook = &hook, .user = this}; }
 
   std::size_t count(LendingEvent::Kind kind) const {
     const std::lock_guard lock(mutex_);
     return static_cast<std::size_t>(
-        std::count_if(events_.begin(), events_.end(), [&](const auto& event) { return event.first == kind; }));
+        std::count_if(events_.begin(), events_.end(), [&](const Event& event) { return event.kind == kind; }));
   }
   // The errors of events of a kind.
   std::vector<Errc> errors(LendingEvent::Kind kind) const {
     const std::lock_guard lock(mutex_);
     std::vector<Errc> all;
-    for (const auto& [of, error] : events_) {
-      if (of == kind) all.push_back(error);
+    for (const Event& event : events_) {
+      if (event.kind == kind) all.push_back(event.error);
     }
     return all;
+  }
+  // The last of a kind; where there was none, one of no moment.
+  Event last(LendingEvent::Kind kind) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(events_.rbegin(), events_.rend(), [&](const Event& event) { return event.kind == kind; });
+    return found == events_.rend() ? Event{} : *found;
   }
 
  private:
   static void hook(const LendingEvent& event, void* self) {
     Told& told = *static_cast<Told*>(self);
     const std::lock_guard lock(told.mutex_);
-    told.events_.emplace_back(event.kind, event.error.kind());
+    told.events_.push_back(
+        {event.kind, std::string(event.offer), event.holder, event.error.kind(), detail::monotonic_now()});
   }
 
   mutable std::mutex mutex_;
-  std::vector<std::pair<LendingEvent::Kind, Errc>> events_;
+  std::vector<Event> events_;
 };
 
 using Kind = LendingEvent::Kind;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How lending ends: in order, with patience, without it, and by the death of either side.
 #include "lending.hpp"
+#include "raw_peer.hpp"
 
 #include <atomic>
 #include <csignal>
@@ -14,6 +15,8 @@ constexpr std::size_t size = 64 * 1024;
 
 // CLOCK_MONOTONIC is one clock for all processes.
 std::int64_t moment() { return detail::monotonic_now(); }
+constexpr std::int64_t millisecond = 1'000'000;
+constexpr std::int64_t second = 1000 * millisecond;
 
 }  // namespace
 
@@ -70,7 +73,9 @@ TEST_CASE("a lender that revokes has its memory back whatever the borrower does,
         const auto play = [&](auto memory) {
           Lent lent = me.must(lender.offer("m", std::move(memory)), "A offers");
           me.pause_until("B", "holds");
+          const std::int64_t begin = moment();
           auto back = me.must(std::move(lent).revoke(100ms), "A takes it back");
+          me.expect(moment() - begin >= 100 * millisecond, "after its grace");
           me.step("revoked");
           me.must(std::move(back).close(), "and frees");
         };
@@ -105,6 +110,85 @@ TEST_CASE("a lender that revokes has its memory back whatever the borrower does,
   }
 }
 
+TEST_CASE("a lender that revokes asks first: who returns within the grace has lost nothing, and is not waited for longer",
+          "[any library]") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Told told;
+      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      me.pause_until("B", "holds");
+      DeviceMemory back = me.must(std::move(lent).revoke(Deadline::never()), "A asks for it, and waits");
+      me.expect(a.read(back.bytes()) == pattern(size, 1), "B had the time to write");
+      me.expect(soon([&] { return told.count(Kind::returned) == 1; }), "and has returned it");
+      me.must(std::move(back).close(), "A frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
+    me.step("holds");
+    me.expect(soon([&] { return lease.wanted_back(); }), "B is asked for it");
+    me.expect(!soon([&] { return !lease.check(); }, 100ms), "and has it all the while");
+    b.write(lease.bytes(), pattern(size, 1));
+    me.must(std::move(lease).close(), "B returns it");
+    b.leave();
+  });
+  story.run();
+}
+
+TEST_CASE("what is withdrawn lets nobody new in, its holders keep it, and its name is free for other memory",
+          "[any library]") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      Lent old = me.must(lender.offer("m", a.allocate(pattern(size, 1))), "A offers");
+      me.pause_until("B", "holds");
+      me.must(old.withdraw(), "A withdraws");
+      me.step("withdrew");
+      me.pause_until("B", "was refused");
+      Lent young = me.must(lender.offer("m", a.allocate(pattern(size, 2))), "A offers other memory under the name");
+      me.expect_equal(me.must(lender.publish("m"), "which is what the name means"), 2U, "from now on");
+      me.expect_equal(old.generation(), 1U, "and not the old");
+      me.step("offered");
+      me.pause_until("B", "done");
+      me.must(me.must(std::move(old).close(30s), "A closes").close(), "and frees");
+      me.must(me.must(std::move(young).close(30s), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    {
+      Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+      Lease old = me.must(borrower.borrow("m", 10s), "B borrows");
+      me.step("holds");
+      me.pause_until("A", "withdrew");
+      refused_as(me, borrower.borrow("m", 50ms), Errc::no_such_offer, "nobody new gets in");
+      me.expect(old.wanted_back(), "it is wanted back");
+      me.step("was refused");
+      me.pause_until("A", "offered");
+      const Lease young = me.must(borrower.borrow("m", 10s), "B borrows by the name");
+      me.expect(b.read(young.bytes()) == pattern(size, 2), "what is offered now");
+      me.expect(!young.wanted_back(), "which nobody wants back");
+      me.must(old.check(), "the old is B's still");
+      me.expect(b.read(old.bytes()) == pattern(size, 1), "with its bytes");
+    }
+    b.leave();
+    me.step("done");
+  });
+  story.run();
+}
+
 TEST_CASE("a borrower that dies is counted out, and its death is told; the memory comes back without it",
           "[any library]") {
   for (const int signal : {SIGKILL, SIGABRT}) {
@@ -122,6 +206,7 @@ TEST_CASE("a borrower that dies is counted out, and its death is told; the memor
         me.pause_until_ended("B");
         me.expect(soon([&] { return me.must(lent.holders(), "A looks").empty(); }), "nobody holds it any more");
         me.expect(soon([&] { return told.count(Kind::died) == 1; }), "and A was told");
+        me.give("heard", told.last(Kind::died).moment);
         me.expect_equal(told.count(Kind::returned), 0U, "that it was no return");
         me.must(me.must(std::move(lent).close(Deadline::now()), "A closes at once").close(), "and frees");
       }
@@ -131,10 +216,13 @@ TEST_CASE("a borrower that dies is counted out, and its death is told; the memor
       const Party b(me);
       const Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
       me.step("holds");
+      me.give("dies", moment());
       ::raise(signal);
     });
     story.ends("B", by_signal(signal));
     story.run();
+    CHECK(story.given<std::int64_t>("B", "dies") != 0);
+    CHECK(story.given<std::int64_t>("A", "heard") - story.given<std::int64_t>("B", "dies") < second);
   }
 }
 
@@ -391,6 +479,42 @@ TEST_CASE("a lender that has closed its endpoint lets go of who holds nothing mo
       me.step("answered");
     }
     b.leave();
+  });
+  story.run();
+}
+
+TEST_CASE("who waits for an offer of a lender that closes its endpoint is told at once that there will be none",
+          "[any library]") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      me.pause_until("B", "waits");
+      me.must(std::move(lender).close(), "A closes its endpoint");
+      me.pause_until("B", "was told");
+      me.must(me.must(std::move(lent).close(Deadline::now()), "A closes what nobody has").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    RawPeer peer;
+    me.expect(soon([&] { return static_cast<bool>(peer = RawPeer::connect(endpoint)); }), "B connects");
+    me.expect(peer.introduce(message_of(MessageType::hello)), "hello");
+    me.expect(peer.receive_type() == MessageType::welcome, "welcome");
+    me.expect(peer.send(request_for("late", 7, true)), "B asks for what is not there yet");
+    me.expect(peer.receive_type() == MessageType::waiting, "and waits");
+    me.step("waits");
+    me.expect(peer.has_word(10'000), "B is told something");
+    const auto answer = peer.receive();
+    me.expect(answer && answer->type == MessageType::refused && answer->request == 7 &&
+                  answer->error.kind == static_cast<std::uint16_t>(Errc::no_such_offer),
+              "that there is none");
+    me.expect(peer.has_word(10'000) && !peer.receive(), "and that was the last word");
+    me.step("was told");
   });
   story.run();
 }

@@ -3,6 +3,7 @@
 #include "lending.hpp"
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -59,6 +60,102 @@ TEST_CASE("a borrower that waits for newer data is woken by publish, and sees al
     me.expect(soon([&] { return lease.wanted_back(); }), "B hears that A wants it back");
     me.must(std::move(lease).close(), "B returns it");
   });
+  story.run();
+}
+
+TEST_CASE("whoever borrows later begins with the generation that it finds, and waits for the next", "[any library]") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Lent lent = me.must(lender.offer("m", a.allocate(size)), "A offers");
+    for (int i = 0; i < 3; ++i) me.must(lent.publish(), "A publishes, to nobody");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    me.pause_until("B", "waits");
+    me.must(lent.publish(), "A publishes");
+    me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+    Lease lease = me.must(borrower.borrow("m", 10s), "B borrows");
+    me.expect_equal(lease.generation(), 4U, "the fourth");
+    refused_as(me, lease.wait_newer(4, 30ms), Errc::timed_out, "which is the newest");
+    me.step("waits");
+    me.expect_equal(me.must(lease.wait_newer(4, 10s), "B waits"), 5U, "for the fifth");
+    me.must(std::move(lease).close(), "B returns it");
+  });
+  story.run();
+}
+
+TEST_CASE("who holds what, since when, by what and on which device is told by holders() and with every event") {
+  static constexpr std::int32_t borrowers_device = 1;
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  };
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Told told;
+      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
+      Lent key = me.must(lender.offer("key", a.allocate(size)), "A offers by key");
+      Lent handle = me.must(lender.offer("handle", a.map(size)), "and by handle");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      const auto before = now();
+      me.step("serves");
+      me.pause_until("B", "holds");
+      const auto after = now();
+      const auto is_bs = [&](const Holder& holder, Mechanism mechanism, bool imported) {
+        me.expect_equal(holder.pid, me.pid_of("B"), "it is B's");
+        me.expect_equal(holder.device, borrowers_device, "on its device");
+        me.expect(holder.mechanism == mechanism, "by what the memory can");
+        me.expect(holder.since >= before && holder.since <= after, "since then");
+        me.expect_equal(holder.imported, imported, "and it has it open, or had");
+      };
+      const auto look = [&](const auto& lent, Mechanism mechanism) {
+        me.expect(soon([&] {
+                    const auto all = me.must(lent.holders(), "A looks");
+                    return all.size() == 1 && all[0].imported;
+                  }),
+                  "one holds it");
+        is_bs(me.must(lent.holders(), "A looks").front(), mechanism, true);
+      };
+      look(key, Mechanism::by_key);
+      look(handle, Mechanism::v2);
+      is_bs(told.last(Kind::imported).holder, Mechanism::v2, true);
+      me.expect_equal(told.last(Kind::imported).offer, "handle", "the last was this");
+      me.expect(told.last(Kind::refused).error == Errc::out_of_range, "B was refused once");
+      me.expect_equal(told.last(Kind::refused).offer, "handle", "of this");
+      me.expect_equal(told.last(Kind::refused).holder.pid, me.pid_of("B"), "it was B");
+      me.expect_equal(told.last(Kind::refused).holder.device, borrowers_device, "for its device");
+      me.step("looked");
+      me.pause_until_ended("B");
+      me.expect(soon([&] { return told.count(Kind::returned) == 1 && told.count(Kind::died) == 1; }), "both have ended");
+      is_bs(told.last(Kind::returned).holder, Mechanism::by_key, true);
+      me.expect_equal(told.last(Kind::returned).offer, "key", "this was returned");
+      is_bs(told.last(Kind::died).holder, Mechanism::v2, true);
+      me.expect_equal(told.last(Kind::died).offer, "handle", "and this died with B");
+      me.must(me.must(std::move(key).close(Deadline::now()), "A closes").close(), "and frees");
+      me.must(me.must(std::move(handle).close(Deadline::now()), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me, borrowers_device);
+    me.pause_until("A", "serves");
+    Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+    refused_as(me, borrower.borrow("handle", 10s, {size + 1, 1}), Errc::out_of_range, "B asks for what is not there");
+    Lease key = me.must(borrower.borrow("key", 10s), "B borrows");
+    const Lease handle = me.must(borrower.borrow("handle", 10s), "and more");
+    me.step("holds");
+    me.pause_until("A", "looked");
+    me.must(std::move(key).close(), "B returns one");
+    ::raise(SIGKILL);
+  });
+  story.ends("B", by_signal(SIGKILL));
   story.run();
 }
 
@@ -150,7 +247,7 @@ TEST_CASE("both sides have a descriptor for an event loop: readable when there i
     me.pause_until("B", "heard");
     me.must(lent.withdraw(), "A withdraws");
     me.pause_until_ended("B");
-    me.expect(readable(lender.native_handle(), 10'000), "a death is heard");
+    me.expect(readable(lender.native_handle(), 1'000), "a death is heard within a second");
     while (told.count(Kind::died) == 0) me.must(lender.dispatch(10s), "and dealt with");
     me.expect(me.must(lent.holders(), "A looks").empty(), "nobody holds it");
     me.must(me.must(std::move(lent).close(Deadline::now()), "A closes").close(), "and frees");

@@ -507,6 +507,34 @@ TEST_CASE("connections that never stop talking keep the dispatcher from nothing:
   story.run();
 }
 
+TEST_CASE("a process that has closed its connection keeps its lease until it ends: it may have the memory still") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    Host a(me, endpoint);
+    me.step("serves");
+    me.pause_until("R", "hung up");
+    const auto holders = me.must(a.lent().holders(), "A looks");
+    me.expect(holders.size() == 1 && holders[0].pid == me.pid_of("R"), "R holds it still");
+    me.expect_equal(a.told.count(Kind::died) + a.told.count(Kind::returned), 0U, "A was told of no end");
+    me.step("looked");
+    me.pause_until_ended("R");
+    a.is_left_as_it_was();
+    me.expect(soon([&] { return a.told.count(Kind::died) == 1; }), "then A is told");
+    a.end();
+  });
+  story.actor("R", [&](Actor& me) {
+    me.pause_until("A", "serves");
+    RawPeer peer = introduced(me, endpoint);
+    me.expect(peer.send(request_for("m", 1)) && peer.receive_type() == MessageType::lent, "R holds a lease");
+    peer.hang_up();
+    for (int i = 0; i < 3; ++i) introduced(me, endpoint);  // by then A has heard it
+    me.step("hung up");
+    me.pause_until("A", "looked");
+  });
+  story.run();
+}
+
 TEST_CASE("a process that has ended keeps no lease, though a child of it keeps the connection open") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
