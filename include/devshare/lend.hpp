@@ -197,9 +197,13 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the offer is withdrawn when this object e
 
   // The same, but ends whatever happens: borrowers that have not returned it by then lose their lease, which they are
   // told beforehand. By key the memory is taken from under them, as the runtime does that: their check() says so.
-  // Errors: closed, forked, runtime_gone; refused, when the runtime did not close the export: then the memory is parked.
+  // Errors: closed, forked, runtime_gone; refused, when the runtime did not close the export: then the offer has ended as
+  // by the destructor, which parks the memory of an export that cannot be closed.
   DEVSHARE_CONSUMES Result<Owner> revoke(Deadline grace) && noexcept {
-    if (auto ended = detail::revoke_offer(offer_, grace); !ended) return ended.error();
+    if (auto ended = detail::revoke_offer(offer_, grace); !ended) {
+      const Lent over = std::move(*this);
+      return ended.error();
+    }
     return take<Result<Owner>>();
   }
   void revoke(Deadline) & = delete;       // write std::move(lent).revoke(grace): it ends the offer and gives the memory back

@@ -110,8 +110,9 @@ TEST_CASE("a lender that revokes has its memory back whatever the borrower does,
   }
 }
 
-TEST_CASE("a lender that revokes asks first: who returns within the grace has lost nothing, and is not waited for longer",
-          "[any library]") {
+TEST_CASE(
+    "a lender that revokes asks first: who returns within the grace has lost nothing, and is not waited for longer",
+    "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
@@ -270,6 +271,54 @@ TEST_CASE("a lender that dies: by key its borrowers are told that the memory is 
     story.kill("A", at("B", "holds"));
     story.run();
   }
+}
+
+TEST_CASE("an export that the runtime does not close: close() comes back, and revoke() ends all the same") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    int reports = 0;
+    set_diagnostic_handler({[](const Diagnostic& diagnostic, void* count) {
+                              if (diagnostic.event == DiagnosticEvent::memory_parked) ++*static_cast<int*>(count);
+                            },
+                            &reports});
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+    me.pause_until("B", "returned");
+    host::fail(acl::Entry::aclrtIpcMemClose, 1, code::rt_drv_internal);
+    auto refused = std::move(lent).close(10s);
+    refused_as(me, refused, Errc::refused, "the runtime does not close it");
+    lent = std::move(refused).error().take_back();
+    me.expect(a.read(lent.bytes()) == pattern(size), "A has it still");
+    me.must(me.must(std::move(lent).close(10s), "the next time it works").close(), "and it is free");
+    me.expect_equal(a.runtime.parked().objects, 0U, "nothing was parked");
+
+    Lent again = me.must(lender.offer("again", a.allocate(pattern(size))), "A offers");
+    me.pause_until("B", "returned again");
+    host::fail_with_probability(acl::Entry::aclrtIpcMemClose, 1, 1, code::rt_drv_internal);
+    refused_as(me, std::move(again).revoke(10s), Errc::refused, "the runtime does not close it, ever");
+    host::clear();
+    me.expect_equal(a.runtime.parked().objects, 1U, "the memory is parked");
+    me.expect_equal(a.runtime.parked().bytes, size, "all of it");
+    me.expect_equal(a.runtime.parked().holders, 0U, "held by nobody");
+    me.expect_equal(reports, 1, "one report");
+    refused_as(me, again.holders(), Errc::closed, "and the offer has ended");
+    set_diagnostic_handler({});
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    {
+      Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+      me.must(me.must(borrower.borrow("m", 10s), "B borrows").close(), "and returns");
+      me.step("returned");
+      me.must(me.must(borrower.borrow("again", 10s), "B borrows").close(), "and returns");
+      me.step("returned again");
+    }
+    b.leave();
+  });
+  story.run();
 }
 
 TEST_CASE("a Lent that ends with holders parks its memory, reports once, and the memory is freed with the last lease") {
