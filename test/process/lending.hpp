@@ -46,7 +46,8 @@ class Told {
   // The last of a kind; where there was none, one of no moment.
   Event last(LendingEvent::Kind kind) const {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(events_.rbegin(), events_.rend(), [&](const Event& event) { return event.kind == kind; });
+    const auto found =
+        std::find_if(events_.rbegin(), events_.rend(), [&](const Event& event) { return event.kind == kind; });
     return found == events_.rend() ? Event{} : *found;
   }
 

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -94,7 +96,8 @@ TEST_CASE("who holds what, since when, by what and on which device is told by ho
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   const auto now = [] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
   };
   story.actor("A", [&](Actor& me) {
     const Party a(me);
@@ -133,7 +136,8 @@ TEST_CASE("who holds what, since when, by what and on which device is told by ho
       me.expect_equal(told.last(Kind::refused).holder.device, borrowers_device, "for its device");
       me.step("looked");
       me.pause_until_ended("B");
-      me.expect(soon([&] { return told.count(Kind::returned) == 1 && told.count(Kind::died) == 1; }), "both have ended");
+      me.expect(soon([&] { return told.count(Kind::returned) == 1 && told.count(Kind::died) == 1; }),
+                "both have ended");
       is_bs(told.last(Kind::returned).holder, Mechanism::by_key, true);
       me.expect_equal(told.last(Kind::returned).offer, "key", "this was returned");
       is_bs(told.last(Kind::died).holder, Mechanism::v2, true);
@@ -269,6 +273,43 @@ TEST_CASE("both sides have a descriptor for an event loop: readable when there i
     ::raise(SIGKILL);
   });
   story.ends("B", by_signal(SIGKILL));
+  story.run();
+}
+
+TEST_CASE("a borrower's descriptor is readable within a second when the lender ends, though a child of it keeps all open",
+          "[any library]") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Lent lent = me.must(lender.offer("m", a.allocate(size)), "A offers");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    me.pause_until("B", "holds");
+    // Without the handlers of fork: it has all that A has.
+    const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+    if (child == 0) {
+      ::setpgid(0, 0);  // of a group of its own, which does not end with A
+      ::alarm(120);
+      for (;;) ::pause();
+    }
+    me.send("B", child);
+    me.step("dies");
+  });
+  story.kill("A", at("dies"));
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    const Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
+    const int handle = me.must(lease.native_handle(), "B has a descriptor");
+    me.step("holds");
+    const auto child = me.receive<pid_t>("A");
+    me.pause_until_ended("A");
+    me.expect(readable(handle, 1'000), "the end of A is heard");
+    me.expect(lease.wanted_back(), "which is what it was");
+    refused_as(me, lease.check(), Errc::exporter_gone, "the memory went with A");
+    me.expect(::kill(child, 0) == 0, "the child is there still");
+    ::kill(child, SIGKILL);
+  });
   story.run();
 }
 

@@ -468,6 +468,24 @@ TEST_CASE("a borrower that asks and never reads loses its connection, and keeps 
   ::munmap(&shared, sizeof shared);
 }
 
+TEST_CASE("one connection may wait for 64 offers at once: for more it is told that there are none") {
+  play([](Actor& me, const Endpoint& endpoint) {
+    const RawPeer peer = introduced(me, endpoint);
+    for (std::uint32_t i = 1; i <= 64; ++i) {
+      me.expect(peer.send(request_for(fmt::format("late {}", i), i, true)), "it asks for what is not there");
+      me.expect(peer.receive_type() == MessageType::waiting, "and may wait");
+    }
+    me.expect(peer.send(request_for("one more", 65, true)), "it asks for one more");
+    const auto refused = peer.receive();
+    me.expect(refused && refused->type == MessageType::refused && refused->request == 65 &&
+                  refused->error.kind == static_cast<std::uint16_t>(Errc::no_such_offer),
+              "and may not");
+    me.expect(peer.send(message_of(MessageType::cancel, 7)), "it gives one up");
+    me.expect(peer.send(request_for("one more", 66, true)), "and asks again");
+    me.expect(peer.receive_type() == MessageType::waiting, "for which there is room");
+  });
+}
+
 TEST_CASE("connections that never stop talking keep the dispatcher from nothing: it looks at its deadline in between") {
   constexpr std::size_t talkers = 64;
   constexpr std::size_t messages = 100;
