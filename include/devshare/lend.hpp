@@ -197,8 +197,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the offer is withdrawn when this object e
 
   // The same, but ends whatever happens: borrowers that have not returned it by then lose their lease, which they are
   // told beforehand. By key the memory is taken from under them, as the runtime does that: their check() says so.
-  // Errors: closed, forked, runtime_gone; refused, when the runtime did not close the export: then the offer has ended as
-  // by the destructor, which parks the memory of an export that cannot be closed.
+  // Errors: closed, forked, runtime_gone; refused, when the runtime did not close the export: then the offer has ended
+  // as by the destructor, which parks the memory of an export that cannot be closed.
   DEVSHARE_CONSUMES Result<Owner> revoke(Deadline grace) && noexcept {
     if (auto ended = detail::revoke_offer(offer_, grace); !ended) {
       const Lent over = std::move(*this);

@@ -349,6 +349,35 @@ TEST_CASE("each stage at which borrowing fails, here or in the lender, says whic
   CHECK(texts.size() == std::size(stages));
 }
 
+TEST_CASE("a borrower is admitted once, and once more when it could not import") {
+  play(
+      {},
+      [](const Party& a, Lender&, Lent<DeviceMemory>&) {
+        host::record_calls(true);
+        a.me.step("records");
+        a.me.pause_until("B", "borrowed");
+        a.me.expect_equal(calls_of(acl::Entry::aclrtIpcMemSetImportPid), 1U, "B was admitted once");
+        a.me.step("counted");
+        a.me.pause_until("B", "borrowed again");
+        a.me.expect_equal(calls_of(acl::Entry::aclrtIpcMemSetImportPid), 2U, "and once more");
+        host::record_calls(false);
+      },
+      [](const Party& b, const Endpoint& endpoint) {
+        const auto borrows = [&](const Borrower& borrower) {
+          b.me.must(b.me.must(borrower.borrow("m", 30s), "B borrows").close(), "and returns");
+        };
+        b.me.pause_until("A", "records");
+        const Borrower borrower = b.me.must(Borrower::connect(b.device, endpoint, 30s), "B connects");
+        for (int i = 0; i < 3; ++i) borrows(borrower);
+        b.me.step("borrowed");
+        b.me.pause_until("A", "counted");
+        host::fail(acl::Entry::aclrtIpcMemImportByKey, 1, code::rt_drv_internal);
+        refused_as(b.me, borrower.borrow("m", 30s), Errc::refused, "B cannot import it");
+        for (int i = 0; i < 3; ++i) borrows(borrower);
+        b.me.step("borrowed again");
+      });
+}
+
 TEST_CASE("one body lends and borrows by every mechanism, and the borrower says which it was (B087, B111)",
           "[any library]") {
   for (const Mechanism mechanism : all_mechanisms) {

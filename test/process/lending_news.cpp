@@ -276,8 +276,9 @@ TEST_CASE("both sides have a descriptor for an event loop: readable when there i
   story.run();
 }
 
-TEST_CASE("a borrower's descriptor is readable within a second when the lender ends, though a child of it keeps all open",
-          "[any library]") {
+TEST_CASE(
+    "a borrower's descriptor is readable within a second when the lender ends, though a child of it keeps all open",
+    "[any library]") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
