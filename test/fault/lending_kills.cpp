@@ -87,7 +87,7 @@ TEST_CASE("a borrower is killed at every step: its lease goes with it, the lende
             round = me.receive<int>("K");
             comes(
                 me, [&] { return me.must(lent.holders(), "A looks").empty(); },
-                fmt::format("nobody holds it, dead at step {}", round));
+                fmt::format("nobody holds it within two seconds, dead at step {}", round), 2s);
             another_borrows(1);
             auto back = me.must(std::move(lent).close(30s), "A closes");
             me.expect(a.read(back.bytes()) == pattern(lent_size), "and has its memory back");
@@ -283,7 +283,7 @@ TEST_CASE("twenty borrowers are killed at any moment while twenty borrow: these 
           Lent lent = me.must(lender.offer("m", make()), "A offers");
           me.pause_until_ended("K");
           comes(
-              me, [&] { return me.must(lent.holders(), "A looks").empty(); }, "nobody holds it");
+              me, [&] { return me.must(lent.holders(), "A looks").empty(); }, "nobody holds it within two seconds", 2s);
           me.must(me.must(std::move(lent).close(Deadline::now()), "A closes at once").close(), "and frees");
         });
         me.expect(told.count(Kind::returned) >= many * 10, "all who lived have returned it");

@@ -108,8 +108,8 @@ class Inventory {
 
 // What does not come ends the actor: it would not come in the next round either.
 template <class Condition>
-void comes(Actor& me, Condition condition, std::string_view sentence) {
-  if (!soon(condition)) me.fail(fmt::format("in vain: {}", sentence));
+void comes(Actor& me, Condition condition, std::string_view sentence, std::chrono::milliseconds never = 10s) {
+  if (!soon(condition, never)) me.fail(fmt::format("in vain: {}", sentence));
   me.expect(true, sentence);
 }
 inline void is_as_before(Actor& me, Inventory& before, std::string_view sentence) {

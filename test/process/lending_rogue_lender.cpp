@@ -9,7 +9,9 @@
 
 #include <csignal>
 #include <functional>
+#include <random>
 #include <string>
+#include <vector>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -297,6 +299,106 @@ TEST_CASE("what is taken back before it has arrived is a lease that says so; new
       for (int i = 0; i < 1000; ++i) refused_as(me, lease.check(), Errc::revoked, "and stays so");
       me.must(std::move(lease).close(), "B returns it all the same");
     }
+    b.leave();
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE(
+    "well-formed messages of a lender at random are a lease of the right bytes, an error in time, or news of what is "
+    "lent") {
+  constexpr int connections = 60;
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      auto key = me.must(export_key(a.allocate(pattern(size))), "A exports");
+      const RawPeer socket = listen_at(me, endpoint);
+      me.step("listens");
+      std::mt19937_64 random(20261130);
+      for (int i = 0; i < connections; ++i) {
+        const RawPeer peer(::accept4(socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+        const auto hello = peer.receive(true);
+        me.expect(hello && hello->type == MessageType::hello, "B says hello");
+        const auto ticket = me.must(key.admit(BarePid::from_peer_message(hello->pid)), "B is admitted");
+        (void)peer.introduce(message_of(MessageType::welcome));
+        std::vector<std::uint32_t> asked;
+        std::uint64_t lease = 0;
+        const auto seldom = [&] { return random() % 40 == 0; };
+        const auto listen = [&](int milliseconds) {
+          while (peer.has_word(milliseconds)) {
+            const auto heard = peer.receive(true);
+            if (!heard) return;
+            if (heard->type == MessageType::borrow) asked.push_back(heard->request);
+            milliseconds = 0;
+          }
+        };
+        for (int said = 0; said < 200; ++said) {
+          listen(asked.empty() ? 5 : 0);
+          Message message = message_of(static_cast<MessageType>(7 + random() % 7), 0, 1 + random() % (lease + 2));
+          message.generation = seldom() ? random() : random() % 5;
+          message.error.kind = static_cast<std::uint16_t>(random() % 64);
+          message.error.reason = static_cast<std::uint16_t>(random());
+          message.error.operation = static_cast<std::uint16_t>(random());
+          message.error.entry = static_cast<std::uint16_t>(random());
+          if (message.type == MessageType::lent || message.type == MessageType::refused) {
+            if (asked.empty() && !seldom()) continue;  // it would end the connection
+            message.request = asked.empty() || seldom() ? static_cast<std::uint32_t>(random() % 8) : asked.back();
+            if (!asked.empty()) asked.pop_back();
+            if (message.type == MessageType::lent && !seldom()) message.lease = ++lease;
+            if (!seldom()) message.ticket = ticket.bytes().storage;
+          } else {
+            message.request = asked.empty() ? 0 : asked.back();
+          }
+          if (!peer.send(message)) break;
+        }
+      }
+      me.pause_until("B", "done");
+      me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    me.pause_until("A", "listens");
+    int borrowed = 0;
+    int refused = 0;
+    std::size_t descriptors = 0;
+    for (int i = 0; i < connections; ++i) {
+      {
+        const auto connected = Borrower::connect(b.device, endpoint, 10s);
+        if (!connected) {
+          ++refused;
+          continue;
+        }
+        std::vector<Lease> held;
+        for (int k = 0; k < 6; ++k) {
+          const std::int64_t begin = detail::monotonic_now();
+          auto lease = connected->borrow("m", 20ms);
+          me.expect(detail::monotonic_now() - begin < 5'000'000'000, "within its deadline, and the import's");
+          if (!lease) {
+            ++refused;
+            continue;
+          }
+          ++borrowed;
+          me.expect(b.read(lease->bytes()) == pattern(size), "what is lent is there");
+          (void)lease->wanted_back();
+          if (const auto newer = lease->wait_newer(2, 1ms); newer) {
+            me.expect(lease->generation() >= *newer, "it goes forward");
+          }
+          if (const auto checked = lease->check(); !checked) {
+            me.expect(checked.error().kind() == Errc::revoked || checked.error().kind() == Errc::exporter_gone,
+                      fmt::format("it is over: {}", checked.error()));
+          }
+          held.push_back(*std::move(lease));
+        }
+      }
+      if (descriptors == 0) descriptors = count_descriptors();
+      me.expect(count_descriptors() <= descriptors + 1, "no descriptor is left");
+    }
+    me.expect(borrowed > 10 && refused > 10, fmt::format("{} were borrowed, {} refused", borrowed, refused));
     b.leave();
     me.step("done");
   });
