@@ -62,6 +62,46 @@ void borrows(const Party& b, const Endpoint& endpoint, std::size_t seed = 0) {
   b.me.must(std::move(lease).close(), "and returns it");
 }
 
+// A borrower in a container, of a lender outside, or in another.
+void is_known_in_a_container(Isolation container, bool sibling) {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  const auto set_runtime = [&] {
+    if (has(container, Isolation::net)) host::set("SOCKET_DIR", story.file("sockets"));
+  };
+  story.actor("A", Role{sibling ? container : Isolation::none, 0}, [&](Actor& me) {
+    set_runtime();
+    const Party a(me);
+    Told told;
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      me.pause_until("B", "holds");
+      me.expect(soon([&] { return told.count(Kind::imported) == 1; }), "B has it open");
+      const auto holders = me.must(lent.holders(), "A looks");
+      me.expect_equal(holders.size(), 1U, "one holds it");
+      me.expect((holders[0].pid == 0) == sibling, "a pid is only what can be seen from here");
+      me.step("looked");
+      me.pause_until_ended("B");
+      me.expect(soon([&] { return told.count(Kind::died) == 1; }), "its death is heard");
+      me.must(me.must(std::move(lent).close(Deadline::now()), "nobody holds it any more").close(), "and it is free");
+    }
+    a.leave();
+  });
+  story.actor("B", Role{container, 0}, [&](Actor& me) {
+    set_runtime();
+    const Party b(me);
+    const Lease lease = me.must(borrow(b.device, endpoint, "m", 30s), "B borrows");
+    me.expect(b.read(lease.bytes()) == pattern(size), "and reads");
+    me.step("holds");
+    me.pause_until("A", "looked");
+    me.step("dies");
+  });
+  story.kill("B", at("dies"));
+  story.run();
+}
+
 }  // namespace
 
 TEST_CASE("other users are let in as far as both policies say, and then it is the runtime's rule that holds") {
@@ -172,37 +212,17 @@ TEST_CASE("a borrower in another container is known by its process, whose death 
   if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
   for (const bool sibling : {false, true}) {
     CAPTURE(sibling);
-    Story story;
-    const Endpoint endpoint = Endpoint::path(story.file("lender"));
-    story.actor("A", Role{sibling ? container : Isolation::none, 0}, [&](Actor& me) {
-      const Party a(me);
-      Told told;
-      {
-        Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
-        Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-        Serving serving = me.must(serve(lender), "a thread serves");
-        me.pause_until("B", "holds");
-        me.expect(soon([&] { return told.count(Kind::imported) == 1; }), "B has it open");
-        const auto holders = me.must(lent.holders(), "A looks");
-        me.expect_equal(holders.size(), 1U, "one holds it");
-        me.expect((holders[0].pid == 0) == sibling, "a pid is only what can be seen from here");
-        me.step("looked");
-        me.pause_until_ended("B");
-        me.expect(soon([&] { return told.count(Kind::died) == 1; }), "its death is heard");
-        me.must(me.must(std::move(lent).close(Deadline::now()), "nobody holds it any more").close(), "and it is free");
-      }
-      a.leave();
-    });
-    story.actor("B", Role{container, 0}, [&](Actor& me) {
-      const Party b(me);
-      const Lease lease = me.must(borrow(b.device, endpoint, "m", 30s), "B borrows");
-      me.expect(b.read(lease.bytes()) == pattern(size), "and reads");
-      me.step("holds");
-      me.pause_until("A", "looked");
-      me.step("dies");
-    });
-    story.kill("B", at("dies"));
-    story.run();
+    is_known_in_a_container(container, sibling);
+  }
+}
+
+TEST_CASE("also where the container has users, and a network, of its own") {
+  for (const auto container : {Isolation::pid | Isolation::user, Isolation::pid | Isolation::user | Isolation::net}) {
+    if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
+    for (const bool sibling : {false, true}) {
+      CAPTURE(container, sibling);
+      is_known_in_a_container(container, sibling);
+    }
   }
 }
 
