@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How lending ends: in order, with patience, without it, and by the death of either side.
 #include "lending.hpp"
-#include "raw_peer.hpp"
 #include "support/sanitizers.hpp"
 
 #include <atomic>
@@ -570,42 +569,6 @@ TEST_CASE("a lender that has closed its endpoint lets go of who holds nothing mo
       me.step("answered");
     }
     b.leave();
-  });
-  story.run();
-}
-
-TEST_CASE("who waits for an offer of a lender that closes its endpoint is told at once that there will be none",
-          "[any library]") {
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      me.pause_until("B", "waits");
-      me.must(std::move(lender).close(), "A closes its endpoint");
-      me.pause_until("B", "was told");
-      me.must(me.must(std::move(lent).close(Deadline::now()), "A closes what nobody has").close(), "and frees");
-    }
-    a.leave();
-  });
-  story.actor("B", [&](Actor& me) {
-    RawPeer peer;
-    me.expect(soon([&] { return static_cast<bool>(peer = RawPeer::connect(endpoint)); }), "B connects");
-    me.expect(peer.introduce(message_of(MessageType::hello)), "hello");
-    me.expect(peer.receive_type() == MessageType::welcome, "welcome");
-    me.expect(peer.send(request_for("late", 7, true)), "B asks for what is not there yet");
-    me.expect(peer.receive_type() == MessageType::waiting, "and waits");
-    me.step("waits");
-    me.expect(peer.has_word(10'000), "B is told something");
-    const auto answer = peer.receive();
-    me.expect(answer && answer->type == MessageType::refused && answer->request == 7 &&
-                  answer->error.kind == static_cast<std::uint16_t>(Errc::no_such_offer),
-              "that there is none");
-    me.expect(peer.has_word(10'000) && !peer.receive(), "and that was the last word");
-    me.step("was told");
   });
   story.run();
 }
