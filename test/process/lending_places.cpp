@@ -226,6 +226,46 @@ TEST_CASE("also where the container has users, and a network, of its own") {
   }
 }
 
+TEST_CASE("a process that cannot be seen from here, and hangs up, keeps its lease until it ends") {
+  const auto container = Isolation::pid;
+  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", Role{container, 0}, [&](Actor& me) {
+    const Party a(me);
+    {
+      Told told;
+      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      me.step("serves");
+      me.pause_until("B", "hung up");
+      const auto holders = me.must(lent.holders(), "A looks");
+      me.expect(holders.size() == 1 && holders[0].pid == 0, "somebody holds it who has no number here");
+      me.step("looked");
+      me.pause_until_ended("B");
+      me.expect(soon([&] { return told.count(Kind::died) == 1; }), "its death is heard");
+      me.must(me.must(std::move(lent).close(Deadline::now()), "nobody holds it any more").close(), "and it is free");
+    }
+    a.leave();
+  });
+  story.actor("B", Role{container, 0}, [&](Actor& me) {
+    me.pause_until("A", "serves");
+    const auto introduced = [&] {
+      RawPeer peer = RawPeer::connect(endpoint);
+      me.expect(peer.introduce(message_of(MessageType::hello)) && peer.receive_type() == MessageType::welcome, "hello");
+      return peer;
+    };
+    RawPeer peer = introduced();
+    me.expect(peer.send(request_for("m", 1)) && peer.receive_type() == MessageType::lent, "B holds a lease");
+    peer.hang_up();
+    for (int i = 0; i < 3; ++i) introduced();  // by then A has heard it
+    me.step("hung up");
+    me.pause_until("A", "looked");
+  });
+  story.run();
+}
+
 TEST_CASE("abstract names end at a network namespace, paths do not, the runtime's either") {
   const auto apart = Isolation::net;
   if (const std::string why = why_no(apart); !why.empty()) DEVSHARE_SKIP(why);
