@@ -524,7 +524,8 @@ TEST_CASE("what is revoked between its ticket and the import is not imported: th
     });
     story.actor("B", [&](Actor& me) {
       const Party b(me);
-      host::delay(by_key ? acl::Entry::aclrtIpcMemImportByKey : acl::Entry::aclrtMemImportFromShareableHandleV2, 1000);
+      host::delay(by_key ? acl::Entry::aclrtIpcMemImportByKey : acl::Entry::aclrtMemImportFromShareableHandleV2,
+                  under_sanitizer() ? 3000 : 1000);
       refused_as(me, borrow(b.device, endpoint, "m", 30s), Errc::revoked, "B comes too late");
       host::clear();
       b.leave();
