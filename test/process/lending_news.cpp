@@ -314,6 +314,53 @@ TEST_CASE(
   story.run();
 }
 
+TEST_CASE("what is returned while the lender takes nothing is told later, by any call, though its connection has ended",
+          "[any library]") {
+  constexpr std::size_t many = 1'000;  // more than a socket holds
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  const Endpoint nobody = Endpoint::path(story.file("nobody"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Told told;
+      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
+      Lent lent = me.must(lender.offer("m", a.allocate(size)), "A offers");
+      while (told.count(Kind::imported) < 1 + many) me.must(lender.dispatch(10s), "A dispatches");
+      me.step("takes nothing");
+      me.pause_until("B", "has returned all");
+      while (told.count(Kind::returned) < 1 + many) {
+        if (!me.expect(me.must(lender.dispatch(10s), "A dispatches again") > 0, "there is more to hear")) break;
+      }
+      me.must(me.must(std::move(lent).close(Deadline::now()), "nobody holds it").close(), "and it is free");
+      me.step("heard all");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    // Once before, so that what the runtime keeps is there.
+    me.must(me.must(borrow(b.device, endpoint, "m", 10s), "B borrows").close(), "and returns");
+    const std::size_t before = count_descriptors();
+    {
+      Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+      std::vector<Lease> all;
+      for (std::size_t i = 0; i < many; ++i) all.push_back(me.must(borrower.borrow("m", 10s), "B borrows"));
+      me.pause_until("A", "takes nothing");
+    }
+    me.expect(count_descriptors() > before, "the connection is there still: not all is told");
+    me.step("has returned all");
+    me.expect(soon([&] {
+                refused_as(me, borrow(b.device, nobody, "m", Deadline::now()), Errc::no_lender, "any call");
+                return count_descriptors() <= before;
+              }),
+              "all is told, and the connection is closed");
+    me.pause_until("A", "heard all");
+    b.leave();
+  });
+  story.run();
+}
+
 TEST_CASE("several threads use the leases of one connection, wait and borrow at once", "[any library]") {
   constexpr std::uint64_t last = 50;
   Story story;

@@ -176,6 +176,30 @@ TEST_CASE("other users are let in as far as both policies say, and then it is th
   }
 }
 
+TEST_CASE("a path is for its user, or for all where the policy may let them in, whatever the umask", "[any library]") {
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    const auto mode_of = [](const std::string& path) {
+      struct stat there {};
+      return ::stat(path.c_str(), &there) == 0 ? there.st_mode & 07777 : 0;
+    };
+    for (const mode_t mask : {0, 022, 077, 0777}) {
+      const mode_t before = ::umask(mask);
+      for (const bool all : {false, true}) {
+        const std::string path = story.file(fmt::format("{:o}{}", mask, all));
+        const Allow allow = all ? Allow::everybody() : Allow::same_user();
+        const Lender lender = me.must(Lender::at(a.runtime, Endpoint::path(path), {.borrowers = allow}), "an endpoint");
+        me.expect_equal(mode_of(path), all ? 0666U : 0600U & ~mask, fmt::format("under the umask {:o}", mask));
+        me.expect_equal(mode_of(path + ".lock") & 0077U, 0U, "its lock is its user's");
+      }
+      ::umask(before);
+    }
+    a.leave();
+  });
+  story.run();
+}
+
 TEST_CASE("lenders that are both pid 1 in their containers are two, for a borrower outside and one in a third (B013)",
           "[any library]") {
   const auto container = Isolation::pid;
