@@ -378,6 +378,43 @@ TEST_CASE("a borrower is admitted once, and once more when it could not import")
       });
 }
 
+TEST_CASE("of offers that are borrowed at once none is held when one cannot be had: not offered, or not imported") {
+  play(
+      {},
+      [](const Party& a, Lender& lender, Lent<DeviceMemory>& m) {
+        Lent n = a.me.must(lender.offer("n", a.allocate(pattern(size, 1))), "A offers more");
+        Lent o = a.me.must(lender.offer("o", a.allocate(pattern(size, 2))), "and more");
+        a.me.step("offered");
+        a.me.pause_until("B", "got none");
+        for (const auto* const each : {&m, &n, &o}) {
+          a.me.expect(soon([&] { return a.me.must(each->holders(), "A looks").empty(); }), "nobody holds it");
+        }
+        a.me.step("looked");
+        a.me.pause_until("B", "has all");
+        for (auto* const each : {&n, &o}) {
+          a.me.must(a.me.must(std::move(*each).close(30s), "A closes").close(), "and frees");
+        }
+      },
+      [](const Party& b, const Endpoint& endpoint) {
+        const std::vector<std::string_view> all{"m", "n", "o"};
+        const std::vector<std::string_view> wrong{"m", "n", "no such", "o"};
+        b.me.pause_until("A", "offered");
+        Borrower borrower = b.me.must(Borrower::connect(b.device, endpoint, 30s), "B connects");
+        refused_as(b.me, borrower.borrow_all(wrong, 50ms), Errc::no_such_offer, "one is not offered");
+        host::fail(acl::Entry::aclrtIpcMemImportByKey, 2, code::rt_drv_internal);
+        refused_as(b.me, borrower.borrow_all(all, 10s), Errc::refused, "one cannot be imported");
+        host::clear();
+        b.me.step("got none");
+        b.me.pause_until("A", "looked");
+        // With the same connection, which is the lender's still.
+        std::vector<Lease> leases = b.me.must(borrower.borrow_all(all, 10s), "then all are there");
+        b.me.step("has all");
+        for (std::size_t i = 0; i < leases.size(); ++i) {
+          b.me.expect(b.read(leases[i].bytes()) == pattern(size, i), "each with its bytes");
+        }
+      });
+}
+
 TEST_CASE("one body lends and borrows by every mechanism, and the borrower says which it was (B087, B111)",
           "[any library]") {
   for (const Mechanism mechanism : all_mechanisms) {
