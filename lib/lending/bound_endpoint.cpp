@@ -131,7 +131,12 @@ void BoundEndpoint::close() noexcept {
         there.st_dev == device_ && there.st_ino == inode_) {
       (void)::unlinkat(directory_.get(), name_.c_str(), 0);
     }
-    (void)::unlinkat(directory_.get(), (name_ + ".lock").c_str(), 0);
+    const std::string lock_name = name_ + ".lock";
+    struct stat locked {};
+    if (::fstat(lock_.get(), &locked) == 0 &&
+        ::fstatat(directory_.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(locked, there)) {
+      (void)::unlinkat(directory_.get(), lock_name.c_str(), 0);
+    }
   }
   forget();
 }

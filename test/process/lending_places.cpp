@@ -546,6 +546,34 @@ TEST_CASE("what somebody else has put at a lender's name, or at its lock's, is n
   story.run();
 }
 
+TEST_CASE("what somebody else has put at its names while it lived is not a lender's to remove (B072)",
+          "[any library]") {
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    const fs::path path = story.file("s");
+    const fs::path lock = story.file("s.lock");
+    const auto plant = [](const fs::path& at) {
+      fs::remove(at);
+      std::ofstream(at) << "dear";
+    };
+    for (const bool socket_too : {true, false}) {
+      for (const bool lock_too : {true, false}) {
+        Lender lender = me.must(Lender::at(a.runtime, Endpoint::path(path.string())), "A has an endpoint");
+        if (socket_too) plant(path);
+        if (lock_too) plant(lock);
+        me.must(std::move(lender).close(), "the lender ends");
+        me.expect_equal(fs::exists(path), socket_too, "its socket has gone, and what is another's has not");
+        me.expect_equal(fs::exists(lock), lock_too, "and so with its lock");
+        fs::remove(path);
+        fs::remove(lock);
+      }
+    }
+    a.leave();
+  });
+  story.run();
+}
+
 TEST_CASE(
     "of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072)",
           "[any library]") {
