@@ -2,8 +2,8 @@
 # Read by every run.sh: what is missing is installed, what is stale is built.
 # Each function ends the script with a message when it cannot do its work.
 
-# Objects of one checkout serve another, where ccache is installed, and those with a precompiled header too.
-export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+# Objects of one checkout serve another, where ccache is installed.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 
 give_up() {
   echo "$0: $*" >&2

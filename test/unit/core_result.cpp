@@ -89,6 +89,7 @@ TEST_CASE("a result can be assigned where its value can: also one that throws wh
 TEST_CASE("a result takes another in its place, of a value that cannot be copied too") {
   int first = 0;
   int second = 0;
+  int third = 0;
   Result<Owner> result = make(true, first);
   result = make(true, second);
   CHECK(first == 1);  // ended when the other came
@@ -96,7 +97,6 @@ TEST_CASE("a result takes another in its place, of a value that cannot be copied
   result = make(false, second);
   CHECK(!result);
   CHECK(second == 1);
-  int third = 0;
   result = make(true, third);
   CHECK(bool(result));
   Result<Owner>& itself = result;

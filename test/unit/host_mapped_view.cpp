@@ -181,6 +181,7 @@ TEST_CASE("R4: a child that starts a runtime of its own finds nothing of its par
 }
 
 TEST_CASE("a process without mappings to spare is told the limit, and maps again when it has some") {
+  if (devshare::test::sees_leaks()) DEVSHARE_SKIP("this sanitizer needs mappings of its own");
   const auto end = in_child([] {
     PhysicalSession session;
     std::byte* const place = session.reserve(4 * piece_size);
