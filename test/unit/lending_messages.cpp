@@ -8,6 +8,9 @@
 #include <devshare/explain.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -59,6 +62,33 @@ TEST_CASE("every message of lending is decoded as it was encoded, by the side th
     Message decoded;
     CHECK(decode(encode(message).bytes(), !from_borrower(message.type), decoded) == Decoded::malformed);
     CHECK(encode(message).size % 8 == 0);
+  }
+}
+
+TEST_CASE("docs/lending.md has a table for every message, whose rows lie one behind the other and are all of it") {
+  std::ifstream page(DEVSHARE_LENDING_PAGE);
+  REQUIRE(page);
+  std::map<int, std::size_t> ends;  // by the number of the type, where its last field ends
+  int type = 0;
+  for (std::string line; std::getline(page, line);) {
+    int number = 0;
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    if (std::sscanf(line.c_str(), "**%d ", &number) == 1) {
+      type = number;
+      REQUIRE(ends.emplace(type, 24).second);
+    } else if (type != 0 && std::sscanf(line.c_str(), "| %zu | %zu |", &offset, &size) == 2) {
+      CAPTURE(type, line);
+      CHECK(offset == ends[type]);
+      ends[type] = offset + size;
+    }
+  }
+  const std::vector<Message> all = all_messages();
+  CHECK(ends.size() == all.size());
+  for (const Message& message : all) {
+    const int number = static_cast<int>(message.type);
+    CAPTURE(number);
+    CHECK((ends[number] + 7) / 8 * 8 == encode(message).size);
   }
 }
 
