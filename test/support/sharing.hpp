@@ -160,7 +160,8 @@ class Party {
   // --- the end ---
 
   // Nothing that this process took is left with it. Connections stay until an end closes them, and peer access that
-  // imports enabled stays until the process ends.
+  // imports enabled stays until the process ends. Of a library that is meant nobody can ask this: the counters are those
+  // of the runtime that is linked in, and it is the descriptors that tell.
   void has_given_everything_back() const {
     host::Counters left = host::counters();
     left.connections = 0;
