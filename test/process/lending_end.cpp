@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How lending ends: in order, with patience, without it, and by the death of either side.
+// How lending ends by the will of a side: in order, with patience, and without it.
 #include "lending.hpp"
 #include "support/sanitizers.hpp"
-
-#include <atomic>
-#include <csignal>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -190,89 +187,6 @@ TEST_CASE("what is withdrawn lets nobody new in, its holders keep it, and its na
   story.run();
 }
 
-TEST_CASE("a borrower that dies is counted out, and its death is told; the memory comes back without it",
-          "[any library]") {
-  for (const int signal : {SIGKILL, SIGABRT}) {
-    CAPTURE(signal);
-    Story story;
-    const Endpoint endpoint = Endpoint::path(story.file("lender"));
-    story.actor("A", [&](Actor& me) {
-      const Party a(me);
-      Told told;
-      {
-        Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
-        Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-        Serving serving = me.must(serve(lender), "a thread serves");
-        me.pause_until("B", "holds");
-        me.pause_until_ended("B");
-        me.expect(soon([&] { return me.must(lent.holders(), "A looks").empty(); }), "nobody holds it any more");
-        me.expect(soon([&] { return told.count(Kind::died) == 1; }), "and A was told");
-        me.give("heard", told.last(Kind::died).moment);
-        me.expect_equal(told.count(Kind::returned), 0U, "that it was no return");
-        me.must(me.must(std::move(lent).close(Deadline::now()), "A closes at once").close(), "and frees");
-      }
-      a.leave();
-    });
-    story.actor("B", [&](Actor& me) {
-      const Party b(me);
-      const Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
-      me.step("holds");
-      me.give("dies", moment());
-      ::raise(signal);
-    });
-    story.ends("B", by_signal(signal));
-    story.run();
-    CHECK(story.given<std::int64_t>("B", "dies") != 0);
-    CHECK(story.given<std::int64_t>("A", "heard") - story.given<std::int64_t>("B", "dies") < second);
-  }
-}
-
-TEST_CASE("a lender that dies: by key its borrowers are told that the memory is gone, by handle they keep the bytes",
-          "[any library]") {
-  for (const bool by_key : {true, false}) {
-    CAPTURE(by_key);
-    Story story;
-    const Endpoint endpoint = Endpoint::path(story.file("lender"));
-    story.actor("A", [&](Actor& me) {
-      const Party a(me);
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      const auto play = [&](auto memory) {
-        Lent lent = me.must(lender.offer("m", std::move(memory)), "A offers");
-        me.pause_until("B", "never");
-      };
-      if (by_key) {
-        play(a.allocate(pattern(size)));
-      } else {
-        play(a.map(pattern(size)));
-      }
-    });
-    story.actor("B", [&](Actor& me) {
-      const Party b(me);
-      {
-        Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
-        Lease lease = me.must(borrower.borrow("m", 10s), "B borrows");
-        me.step("holds");
-        me.pause_until_ended("A");
-        me.expect(lease.wanted_back(), "B hears that A has ended");
-        refused_as(me, lease.wait_newer(1, 30s), Errc::exporter_gone, "nothing newer will come");
-        refused_as(me, borrower.borrow("m", 10s), Errc::exporter_gone, "nothing more can be borrowed by this connection");
-        if (by_key) {
-          refused_as(me, lease.check(), Errc::exporter_gone, "the memory went with A");
-          refused_as(me, lease.checked_bytes(), Errc::exporter_gone, "a checked accessor says so");
-        } else {
-          me.must(lease.check(), "the memory is B's too");
-          me.expect(b.read(lease.bytes()) == pattern(size), "with its bytes");
-        }
-        me.must(std::move(lease).close(), "B returns it to nobody");
-      }
-      b.leave();
-    });
-    story.kill("A", at("B", "holds"));
-    story.run();
-  }
-}
-
 TEST_CASE("an export that the runtime does not close: close() comes back, and revoke() ends all the same") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
@@ -317,101 +231,6 @@ TEST_CASE("an export that the runtime does not close: close() comes back, and re
       me.step("returned again");
     }
     b.leave();
-  });
-  story.run();
-}
-
-TEST_CASE("a Lent that ends with holders parks its memory, reports once, and the memory is freed with the last lease") {
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    std::atomic<int> reports = 0;
-    set_diagnostic_handler({[](const Diagnostic& diagnostic, void* count) {
-                              if (diagnostic.event == DiagnosticEvent::memory_parked) ++*static_cast<std::atomic<int>*>(count);
-                            },
-                            &reports});
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      {
-        Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-        const Lent unread = me.must(lender.offer("unread", a.allocate(pattern(size))), "and something that nobody borrows");
-        while (me.must(lent.holders(), "A looks").size() != 2 ||
-               !std::ranges::all_of(me.must(lent.holders(), "A looks"), &Holder::imported)) {
-          me.must(lender.dispatch(1s), "A dispatches");
-        }
-      }
-      me.expect_equal(reports.load(), 1, "one report");
-      me.expect_equal(a.runtime.parked().objects, 1U, "one memory is parked");
-      me.expect_equal(a.runtime.parked().bytes, size, "all of it");
-      me.expect_equal(a.runtime.parked().holders, 2U, "under two holders");
-      me.expect_equal(host::counters().allocations, 1U, "the other is free");
-      me.step("parked");
-      me.pause_until("B", "returned");
-      me.expect(soon([&] {
-                  me.must(lender.dispatch(), "A dispatches");
-                  return a.runtime.parked().holders == 1;
-                }),
-                "B has gone");
-      me.expect_equal(a.runtime.parked().objects, 1U, "the memory is C's still");
-    }
-    me.step("no lender");
-    me.pause_until("C", "returned");
-    me.expect(soon([&] {
-                // Any lender's call notices.
-                (void)Lender::at(a.runtime, Endpoint::path(""));
-                return a.runtime.parked().objects == 0;
-              }),
-              "and free once C has gone");
-    me.expect_equal(reports.load(), 1, "one report");
-    a.leave();
-  });
-  for (const std::string name : {"B", "C"}) {
-    story.actor(name, [&, name](Actor& me) {
-      const Party b(me);
-      Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "it borrows");
-      me.pause_until("A", "parked");
-      if (name == "C") me.pause_until("A", "no lender");
-      me.must(lease.check(), "the memory is there");
-      me.expect(b.read(lease.bytes()) == pattern(size), "and can be read");
-      me.expect(lease.wanted_back(), "but wanted back");
-      me.must(std::move(lease).close(), "it returns it");
-      b.leave();
-      me.step("returned");
-    });
-  }
-  story.run();
-}
-
-TEST_CASE("a Lent that ends with holders of a handle leaves them theirs, and parks nothing", "[any library]") {
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      {
-        const Lent lent = me.must(lender.offer("m", a.map(pattern(size))), "A offers");
-        me.pause_until("B", "holds");
-      }
-      me.expect_equal(a.runtime.parked().objects, 0U, "nothing is parked");
-      me.step("ended");
-      me.pause_until("B", "returned");
-    }
-    a.leave();
-  });
-  story.actor("B", [&](Actor& me) {
-    const Party b(me);
-    Lease lease = me.must(borrow(b.device, endpoint, "m", 10s), "B borrows");
-    me.step("holds");
-    me.pause_until("A", "ended");
-    me.expect(lease.wanted_back(), "B is told");
-    me.must(lease.check(), "the memory is there");
-    me.expect(b.read(lease.bytes()) == pattern(size), "with its bytes");
-    me.must(std::move(lease).close(), "B returns it");
-    b.leave();
-    me.step("returned");
   });
   story.run();
 }
@@ -467,13 +286,15 @@ TEST_CASE(
       Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
       Serving serving = me.must(serve(lender), "a thread serves");
       std::vector<Lent<DeviceMemory>> all;
-      for (int i = 0; i < 2000; ++i) all.push_back(me.must(lender.offer(std::to_string(i), a.allocate(4096)), "A offers"));
+      for (int i = 0; i < 2000; ++i)
+        all.push_back(me.must(lender.offer(std::to_string(i), a.allocate(4096)), "A offers"));
       me.expect_equal(host::counters().keys_exported, 0U, "nothing is exported");
       me.step("offered");
       me.pause_until("B", "asked");
       me.expect_equal(host::counters().keys_exported, 1U, "but what B had");
       const std::int64_t begin = moment();
-      for (Lent<DeviceMemory>& each : all) me.must(me.must(std::move(each).close(10s), "A closes").close(), "and frees");
+      for (Lent<DeviceMemory>& each : all)
+        me.must(me.must(std::move(each).close(10s), "A closes").close(), "and frees");
       me.expect(moment() - begin < second || under_sanitizer(), "within a second");
       me.step("closed");
       me.pause_until("B", "done");
@@ -488,7 +309,8 @@ TEST_CASE(
       me.must(me.must(borrower.borrow("77", 10s), "B borrows").close(), "and returns");
       me.step("asked");
       me.pause_until("A", "closed");
-      refused_as(me, borrower.borrow("77", Deadline::in_milliseconds(50)), Errc::no_such_offer, "it is offered no more");
+      refused_as(me, borrower.borrow("77", Deadline::in_milliseconds(50)), Errc::no_such_offer,
+                 "it is offered no more");
     }
     b.leave();
     me.step("done");

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who lends to whom: other users, other containers, and the names at which they meet.
-#include "lending.hpp"
+// The names at which a lender and its borrowers meet, and other users.
+#include "lend_one.hpp"
 #include "raw_peer.hpp"
-
-#include "support/containers.hpp"
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <grp.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -27,79 +26,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t size = 4096;
+constexpr std::size_t size = lent_size;
 constexpr uid_t nobody = 65534;
 
 void become_nobody(Actor& me) {
   me.expect(::setgroups(0, nullptr) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0, "it is another user now");
-}
-
-// An abstract name of this story's own.
-Endpoint abstract(const Story& story, std::string_view name) {
-  return Endpoint::abstract("devshare-test" + story.file(name).substr(4));
-}
-
-// Lends "m" with a pattern of its own until somebody has taken the step "done".
-void lend(Actor& me, const Endpoint& endpoint, std::string_view until, std::size_t seed = 0, Told* told = nullptr,
-          Allow allow = Allow::same_user(), Switches switches = {}) {
-  const Party a(me, 0, switches);
-  {
-    Told none;
-    Lender lender = me.must(Lender::at(a.runtime, endpoint, (told != nullptr ? *told : none).options(allow)),
-                            "there is an endpoint");
-    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size, seed))), "an offer");
-    Serving serving = me.must(serve(lender), "and a thread that serves");
-    me.step("serves");
-    me.pause_until(until, "done");
-    me.must(me.must(std::move(lent).close(30s), "it is returned").close(), "and freed");
-  }
-  a.leave();
-}
-
-void borrows(const Party& b, const Endpoint& endpoint, std::size_t seed = 0) {
-  Lease lease = b.me.must(borrow(b.device, endpoint, "m", 30s), "it borrows");
-  b.me.expect(b.read(lease.bytes()) == pattern(size, seed), "what was lent");
-  b.me.must(std::move(lease).close(), "and returns it");
-}
-
-// A borrower in a container, of a lender outside, or in another.
-void is_known_in_a_container(Isolation container, bool sibling) {
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  const auto set_runtime = [&] {
-    if (has(container, Isolation::net)) host::set("SOCKET_DIR", story.file("sockets"));
-  };
-  story.actor("A", Role{sibling ? container : Isolation::none, 0}, [&](Actor& me) {
-    set_runtime();
-    const Party a(me);
-    Told told;
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
-      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      me.pause_until("B", "holds");
-      me.expect(soon([&] { return told.count(Kind::imported) == 1; }), "B has it open");
-      const auto holders = me.must(lent.holders(), "A looks");
-      me.expect_equal(holders.size(), 1U, "one holds it");
-      me.expect((holders[0].pid == 0) == sibling, "a pid is only what can be seen from here");
-      me.step("looked");
-      me.pause_until_ended("B");
-      me.expect(soon([&] { return told.count(Kind::died) == 1; }), "its death is heard");
-      me.must(me.must(std::move(lent).close(Deadline::now()), "nobody holds it any more").close(), "and it is free");
-    }
-    a.leave();
-  });
-  story.actor("B", Role{container, 0}, [&](Actor& me) {
-    set_runtime();
-    const Party b(me);
-    const Lease lease = me.must(borrow(b.device, endpoint, "m", 30s), "B borrows");
-    me.expect(b.read(lease.bytes()) == pattern(size), "and reads");
-    me.step("holds");
-    me.pause_until("A", "looked");
-    me.step("dies");
-  });
-  story.kill("B", at("dies"));
-  story.run();
 }
 
 }  // namespace
@@ -200,152 +131,6 @@ TEST_CASE("a path is for its user, or for all where the policy may let them in, 
   story.run();
 }
 
-TEST_CASE("lenders that are both pid 1 in their containers are two, for a borrower outside and one in a third (B013)",
-          "[any library]") {
-  const auto container = Isolation::pid;
-  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
-  for (const bool borrower_too : {false, true}) {
-    CAPTURE(borrower_too);
-    Story story;
-    const auto endpoint = [&](std::string_view name) { return Endpoint::path(story.file(name)); };
-    for (const std::string name : {"X", "Y"}) {
-      story.actor(name, Role{container, 0}, [&, name](Actor& me) {
-        me.expect_equal(::getpid(), 1, "it is number 1");
-        lend(me, endpoint(name), "I", name == "X" ? 1 : 2);
-      });
-    }
-    story.actor("I", Role{borrower_too ? container : Isolation::none, 0}, [&](Actor& me) {
-      // From outside a plain pid means nothing in X's container.
-      const Party i(me, 0, {{"BARE_PID", "inode"}});
-      Lease x = me.must(borrow(i.device, endpoint("X"), "m", 30s), "it borrows of X");
-      Lease y = me.must(borrow(i.device, endpoint("Y"), "m", 30s), "and of Y");
-      me.expect(i.read(x.bytes()) == pattern(size, 1), "X's bytes");
-      me.expect(i.read(y.bytes()) == pattern(size, 2), "Y's bytes");
-      me.must(std::move(x).close(), "X's is returned");
-      me.must(y.check(), "Y's is there still");
-      me.must(std::move(y).close(), "and returned");
-      i.leave();
-      me.step("done");
-    });
-    story.run();
-  }
-}
-
-TEST_CASE("a borrower in another container is known by its process, whose death is heard", "[any library]") {
-  const auto container = Isolation::pid;
-  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
-  for (const bool sibling : {false, true}) {
-    CAPTURE(sibling);
-    is_known_in_a_container(container, sibling);
-  }
-}
-
-TEST_CASE("also where the container has users, and a network, of its own") {
-  for (const auto container : {Isolation::pid | Isolation::user, Isolation::pid | Isolation::user | Isolation::net}) {
-    if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
-    for (const bool sibling : {false, true}) {
-      CAPTURE(container, sibling);
-      is_known_in_a_container(container, sibling);
-    }
-  }
-}
-
-TEST_CASE("a process that cannot be seen from here, and hangs up, keeps its lease until it ends") {
-  const auto container = Isolation::pid;
-  if (const std::string why = why_no_container(container); !why.empty()) DEVSHARE_SKIP(why);
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  story.actor("A", Role{container, 0}, [&](Actor& me) {
-    const Party a(me);
-    {
-      Told told;
-      Lender lender = me.must(Lender::at(a.runtime, endpoint, told.options()), "A has an endpoint");
-      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      me.step("serves");
-      me.pause_until("B", "hung up");
-      const auto holders = me.must(lent.holders(), "A looks");
-      me.expect(holders.size() == 1 && holders[0].pid == 0, "somebody holds it who has no number here");
-      me.step("looked");
-      me.pause_until_ended("B");
-      me.expect(soon([&] { return told.count(Kind::died) == 1; }), "its death is heard");
-      me.must(me.must(std::move(lent).close(Deadline::now()), "nobody holds it any more").close(), "and it is free");
-    }
-    a.leave();
-  });
-  story.actor("B", Role{container, 0}, [&](Actor& me) {
-    me.pause_until("A", "serves");
-    const auto introduced = [&] {
-      RawPeer peer = RawPeer::connect(endpoint);
-      me.expect(peer.introduce(message_of(MessageType::hello)) && peer.receive_type() == MessageType::welcome, "hello");
-      return peer;
-    };
-    RawPeer peer = introduced();
-    me.expect(peer.send(request_for("m", 1)) && peer.receive_type() == MessageType::lent, "B holds a lease");
-    peer.hang_up();
-    for (int i = 0; i < 3; ++i) introduced();  // by then A has heard it
-    me.step("hung up");
-    me.pause_until("A", "looked");
-  });
-  story.run();
-}
-
-TEST_CASE("abstract names end at a network namespace, paths do not, the runtime's either") {
-  const auto apart = Isolation::net;
-  if (const std::string why = why_no(apart); !why.empty()) DEVSHARE_SKIP(why);
-  for (const bool runtime_by_path : {true, false}) {
-    CAPTURE(runtime_by_path);
-    Story story;
-    const Endpoint by_path = Endpoint::path(story.file("lender"));
-    const Endpoint by_name = abstract(story, "lender");
-    const auto set_runtime = [&] {
-      if (runtime_by_path) host::set("SOCKET_DIR", story.file("sockets"));
-    };
-    story.actor("A", [&](Actor& me) {
-      set_runtime();
-      lend(me, by_path, "B");
-    });
-    story.actor("C", [&](Actor& me) { lend(me, by_name, "B"); });
-    story.actor("B", Role{apart, 0}, [&](Actor& me) {
-      set_runtime();
-      const Party b(me);
-      me.pause_until("A", "serves");
-      me.pause_until("C", "serves");
-      if (runtime_by_path) {
-        borrows(b, by_path);
-      } else {
-        b.refused(borrow(b.device, by_path, "m", 30s),
-                  {Errc::exporter_gone, code::rt_drv_internal, Reason::exporter_gone}, "the runtime does not find A");
-      }
-      refused_as(me, borrow(b.device, by_name, "m", 100ms), Errc::no_lender, "the name is of another network");
-      b.leave();
-      me.step("done");
-    });
-    story.run();
-  }
-}
-
-TEST_CASE("a host's name, and where a directory is mounted, make no difference (B021)", "[any library]") {
-  if (::geteuid() != 0) DEVSHARE_SKIP("only root can rename and mount");
-  Story story;
-  TempDirectory elsewhere;
-  story.actor("A", [&](Actor& me) { lend(me, Endpoint::path(story.file("lender")), "B"); });
-  story.actor("B", [&](Actor& me) {
-    me.pause_until("A", "serves");
-    me.expect(::unshare(CLONE_NEWUTS | CLONE_NEWNS) == 0 && ::sethostname("another", 7) == 0,
-              "B's host has another name");
-    me.expect(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                  ::mount(fs::path(story.file("lender")).parent_path().c_str(), elsewhere.path().c_str(), nullptr,
-                          MS_BIND, nullptr) == 0,
-              "and B sees the directory in another place");
-    const Party b(me);
-    borrows(b, Endpoint::path(elsewhere.file("lender")));
-    b.leave();
-    me.step("done");
-  });
-  story.run();
-}
-
 // The program that the next case becomes.
 TEST_CASE("borrow by the descriptor in DEVSHARE_TEST_DESCRIPTOR", "[.inherited]") {
   const char* const number = std::getenv("DEVSHARE_TEST_DESCRIPTOR");
@@ -427,37 +212,6 @@ TEST_CASE("a listening socket that was passed to a lender is served like its own
     });
   }
   story.run();
-}
-
-TEST_CASE("in a sandbox without memfd_create lending works where both allow the fallback, and else says why not (B099)") {
-  if (const std::string why = why_no_refused_system_calls(); !why.empty()) DEVSHARE_SKIP(why);
-  for (const bool both : {true, false}) {
-    CAPTURE(both);
-    Story story;
-    const Endpoint endpoint = Endpoint::path(story.file("lender"));
-    story.actor("A", [&](Actor& me) {
-      me.expect_equal(refuse_memfd_create(EPERM), 0, "a filter");
-      lend(me, endpoint, "B", 0, nullptr, Allow::same_user(), {{"FALLBACK", "allow"}});
-    });
-    story.actor("B", [&](Actor& me) {
-      me.pause_until("A", "serves");
-      if (both) {
-        me.expect_equal(refuse_memfd_create(EPERM), 0, "a filter");
-        const Party b(me, 0, {{"FALLBACK", "allow"}});
-        borrows(b, endpoint);
-        b.leave();
-      } else {
-        const Party b(me);
-        const auto refused = borrow(b.device, endpoint, "m", 30s);
-        me.expect(
-            !refused && refused.error().reason() != Reason::none,
-            fmt::format("the error names the rule: {}", refused ? std::string() : fmt::format("{}", refused.error())));
-        b.leave();
-      }
-      me.step("done");
-    });
-    story.run();
-  }
 }
 
 TEST_CASE("what a killed lender left is taken over; one that lives is not, and leaves nothing when it ends (B062)",
@@ -574,8 +328,7 @@ TEST_CASE("what somebody else has put at its names while it lived is not a lende
   story.run();
 }
 
-TEST_CASE(
-    "of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072)",
+TEST_CASE("of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072)",
           "[any library]") {
   constexpr std::size_t processes = 5;
   constexpr std::size_t threads = 10;
