@@ -115,7 +115,7 @@ TEST_CASE("a path is for its user, or for all where the policy may let them in, 
       struct stat there {};
       return ::stat(path.c_str(), &there) == 0 ? there.st_mode & 07777 : 0;
     };
-    for (const mode_t mask : {0, 022, 077, 0777}) {
+    for (const mode_t mask : {0U, 022U, 077U, 0777U}) {
       const mode_t before = ::umask(mask);
       for (const bool all : {false, true}) {
         const std::string path = story.file(fmt::format("{:o}{}", mask, all));
