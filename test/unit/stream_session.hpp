@@ -23,7 +23,12 @@ namespace devshare::test {
 // A function that waits in a stream until it is opened.
 class Gate {
  public:
-  ~Gate() { open(); }
+  // Opens, and waits for whoever is in it: one that comes later finds no gate, so its stream is to be waited for.
+  ~Gate() {
+    open();
+    std::unique_lock lock(mutex_);
+    while (inside_) left_.wait(lock);
+  }
 
   void hold_up(acl::aclrtStream stream) { code_ = host::launch(stream, &Gate::wait, this); }
   acl::aclError code() const { return code_; }
@@ -42,14 +47,19 @@ class Gate {
     Gate& gate = *static_cast<Gate*>(self);
     std::unique_lock lock(gate.mutex_);
     gate.reached_ = true;
+    gate.inside_ = true;
     gate.reached_now_.notify_all();
     while (!gate.open_) gate.opened_.wait(lock);
+    gate.inside_ = false;
+    gate.left_.notify_all();
   }
 
   std::mutex mutex_;
   std::condition_variable opened_;
   std::condition_variable reached_now_;
+  std::condition_variable left_;
   bool reached_ = false;
+  bool inside_ = false;
   bool open_ = false;
   acl::aclError code_ = -1;
 };
