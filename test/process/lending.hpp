@@ -16,6 +16,9 @@ namespace devshare::test {
 
 using namespace std::chrono_literals;
 
+// What a lender on a busy machine has answered by. Who asks for what is not offered waits as long.
+inline constexpr std::chrono::milliseconds time_to_answer = 500ms;
+
 // What a lender's hook was told.
 class Told {
  public:

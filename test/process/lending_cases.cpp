@@ -77,7 +77,7 @@ TEST_CASE("what was closed and freed before it was borrowed is no offer, the sec
       me.pause_until("A", "freed");
       const std::size_t descriptors = count_descriptors();
       for (int i = 0; i < 2; ++i) {
-        refused_as(me, borrower.borrow("m", Deadline::in_milliseconds(100)), Errc::no_such_offer, "it is no more");
+        refused_as(me, borrower.borrow("m", time_to_answer), Errc::no_such_offer, "it is no more");
       }
       me.expect_equal(count_descriptors(), descriptors, "no descriptor is left");
     }
@@ -400,7 +400,7 @@ TEST_CASE("of offers that are borrowed at once none is held when one cannot be h
         const std::vector<std::string_view> wrong{"m", "n", "no such", "o"};
         b.me.pause_until("A", "offered");
         Borrower borrower = b.me.must(Borrower::connect(b.device, endpoint, 30s), "B connects");
-        refused_as(b.me, borrower.borrow_all(wrong, 50ms), Errc::no_such_offer, "one is not offered");
+        refused_as(b.me, borrower.borrow_all(wrong, time_to_answer), Errc::no_such_offer, "one is not offered");
         host::fail(acl::Entry::aclrtIpcMemImportByKey, 2, code::rt_drv_internal);
         refused_as(b.me, borrower.borrow_all(all, 10s), Errc::refused, "one cannot be imported");
         host::clear();

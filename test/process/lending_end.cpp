@@ -171,7 +171,7 @@ TEST_CASE("what is withdrawn lets nobody new in, its holders keep it, and its na
       Lease old = me.must(borrower.borrow("m", 10s), "B borrows");
       me.step("holds");
       me.pause_until("A", "withdrew");
-      refused_as(me, borrower.borrow("m", 50ms), Errc::no_such_offer, "nobody new gets in");
+      refused_as(me, borrower.borrow("m", time_to_answer), Errc::no_such_offer, "nobody new gets in");
       me.expect(old.wanted_back(), "it is wanted back");
       me.step("was refused");
       me.pause_until("A", "offered");
@@ -309,7 +309,7 @@ TEST_CASE(
       me.must(me.must(borrower.borrow("77", 10s), "B borrows").close(), "and returns");
       me.step("asked");
       me.pause_until("A", "closed");
-      refused_as(me, borrower.borrow("77", Deadline::in_milliseconds(50)), Errc::no_such_offer,
+      refused_as(me, borrower.borrow("77", time_to_answer), Errc::no_such_offer,
                  "it is offered no more");
     }
     b.leave();

@@ -181,7 +181,7 @@ TEST_CASE("names, slices and access out of bounds are refused, and the memory co
           const ConstLease lease = me.must(borrower.borrow_to_read("r", 10s), "is read");
           me.expect(b.read(lease.bytes()) == pattern(size), "as it is");
         }
-        refused_as(me, borrower.borrow("no", 30ms), Errc::no_such_offer, "there is no such offer");
+        refused_as(me, borrower.borrow("no", time_to_answer), Errc::no_such_offer, "there is no such offer");
         Lease lease = me.must(borrower.borrow(name, Deadline::never()), "no deadline");
         refused_as(me, lease.wait_newer(UINT64_MAX, 10ms), Errc::timed_out, "nothing is newer than the newest");
       });

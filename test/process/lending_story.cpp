@@ -136,7 +136,7 @@ TEST_CASE("one connection borrows many offers, one by one and all at once, from 
         me.expect(b.read(again[i].bytes()) == pattern(100 + i, l), "each time");
       }
       const std::vector<std::string_view> wrong{views[0], "no such", views[1]};
-      const auto none = borrower.borrow_all(wrong, Deadline::in_milliseconds(20));
+      const auto none = borrower.borrow_all(wrong, time_to_answer);
       me.expect(!none && none.error().kind() == Errc::no_such_offer, "all or none");
     }
     b.has_given_everything_back();

@@ -84,7 +84,7 @@ TEST_CASE("what a stream could not write is neither offered nor published, and t
   story.actor("B", [&](Actor& me) {
     const Party b(me);
     me.pause_until("A", "not offered");
-    refused_as(me, borrow(b.device, endpoint, "m", Deadline::in_milliseconds(50)), Errc::no_such_offer, "there is no offer");
+    refused_as(me, borrow(b.device, endpoint, "m", time_to_answer), Errc::no_such_offer, "there is no offer");
     me.step("got nothing");
     Lease lease = me.must(borrow(b.device, endpoint, "m", 30s), "B borrows");
     me.expect(b.read(lease.bytes()) == pattern(size, 1), "all of it is there");
