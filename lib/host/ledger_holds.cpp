@@ -128,13 +128,13 @@ acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64
     }
   }
   // Until the claim is dropped it counts twice, for those who look for room: better than not at all. Those who ask what
-  // is in use see one change.
+  // is in use see one change; who cannot wait for its end sees the block missing, and never twice.
   if (claim) raise_shared(self, device, bytes);
   {
     const WholeChange change(self);
-    if (claim) settle_shared_claim(self.file, *claim);
     self.committed[at(device)] -= std::min(bytes, self.committed[at(device)]);
     publish_committed(self, device);
+    if (claim) settle_shared_claim(self.file, *claim);
   }
   self.shared.emplace(block, SharedBlock{.device = device, .bytes = bytes, .claim = claim});
   drop_claim(self, device, bytes);

@@ -106,8 +106,9 @@ void take_a_slot(LedgerState& self);
 
 std::uint64_t sum_claimed(const LedgerState& self, std::int32_t device) noexcept;
 
-// One moment of all slots and of the table; or, when they change faster than they can be read or somebody was stopped
-// in the middle of a change, the last sum. Who was killed in the middle of one is swept away, where the lock is held.
+// One moment of all slots and of the table. Where somebody was stopped in the middle of a change, a moment of all but
+// that change, which then shows too little and not too much; where all change faster than they can be read, the last
+// sum. Who was killed in the middle of a change is swept away, where the lock is held.
 enum class Sweeping : bool { no, with_lock };
 std::uint64_t sum_committed(LedgerState& self, std::int32_t device, Sweeping sweeping);
 

@@ -20,16 +20,19 @@ std::uint64_t sum_own_shared(const LedgerState& self, std::int32_t device) noexc
   return sum;
 }
 
-// Of all slots; none while one of them is in the middle of a change.
-std::optional<std::uint64_t> sum_versions(const LedgerState& self) noexcept {
-  std::uint64_t sum = 0;
-  bool changing = false;
+struct Versions {
+  std::uint64_t sum = 0;  // they only grow, so equal sums mean equal versions
+  bool changing = false;  // somebody is in the middle of a change
+};
+
+Versions versions_of_all(const LedgerState& self) noexcept {
+  Versions all;
   for (const StateSlot& slot : self.file.used_slots()) {
     const std::uint64_t version = slot.version.load();
-    changing = changing || version % 2 != 0;
-    sum += version;
+    all.changing = all.changing || version % 2 != 0;
+    all.sum += version;
   }
-  return changing ? std::nullopt : std::optional(sum);
+  return all;
 }
 
 }  // namespace
@@ -54,17 +57,21 @@ void wait_a_little(int attempt) noexcept {
 std::uint64_t sum_committed(LedgerState& self, std::int32_t device, Sweeping sweeping) {
   if (!self.file) return self.committed[at(device)] + sum_own_shared(self, device);
   std::uint64_t sum = 0;
+  std::optional<std::uint64_t> amid_a_change;
   int waited = 0;
   for (int attempt = 0; attempt < 10'000 && waited < 400; ++attempt) {
-    const auto before = sum_versions(self);
+    const Versions before = versions_of_all(self);
+    // In this order: what goes over from the one to the other is seen once, or not at all.
     sum = settled_shared_bytes(self.file)[at(device)];
     for (const StateSlot& slot : self.file.used_slots()) sum += slot.committed[at(device)].load();
-    if (before && before == sum_versions(self)) break;  // versions only grow, so equal sums mean equal versions
-    if (before) continue;
+    const bool one_moment = before.sum == versions_of_all(self).sum;
+    if (!before.changing && one_moment) return sum;
+    if (!before.changing) continue;
+    if (one_moment) amid_a_change = sum;
     wait_a_little(waited++);
     if (sweeping == Sweeping::with_lock && waited % 16 == 0) sweep_the_dead(self);
   }
-  return sum;
+  return amid_a_change.value_or(sum);
 }
 
 std::uint64_t ledger_bytes_in_use(std::int32_t device) {

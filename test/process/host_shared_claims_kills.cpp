@@ -43,8 +43,8 @@ struct Act {
   std::function<bool()> interrupted;  // killed somewhere in this
 };
 
-// Runs `act` in a child for so many instructions and kills it there. False when it was through before.
-bool run_and_kill(const Act& act, int instructions) {
+// A child that has done what comes before the act, and is stopped.
+pid_t stopped_before(const Act& act) {
   const pid_t child = spawn([&] {
     const HostSession session = open_session();
     if (!act.before()) ::_exit(1);
@@ -56,15 +56,30 @@ bool run_and_kill(const Act& act, int instructions) {
   });
   int status = 0;
   demand(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "it stops before the act");
-  bool through = false;
-  for (int done = 0; done < instructions && !through; ++done) {
-    demand(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "it goes on by one instruction");
-    demand(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "and stops again");
-    through = WSTOPSIG(status) == SIGSTOP;
-  }
+  return child;
+}
+
+// One instruction more. False when it is through the act.
+bool step(pid_t child) {
+  int status = 0;
+  demand(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "it goes on by one instruction");
+  demand(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "and stops again");
+  return WSTOPSIG(status) != SIGSTOP;
+}
+
+void kill(pid_t child) {
+  int status = 0;
   ::kill(child, SIGKILL);
   demand(::waitpid(child, &status, 0) == child && WIFSIGNALED(status), "it is killed");
-  return !through;
+}
+
+// Runs `act` in a child for so many instructions and kills it there. False when it was through before.
+bool run_and_kill(const Act& act, int instructions) {
+  const pid_t child = stopped_before(act);
+  bool in_it = true;
+  for (int done = 0; done < instructions && in_it; ++done) in_it = step(child);
+  kill(child);
+  return in_it;
 }
 
 // Kills it after every so many instructions, each time anew, until the act is through.
@@ -105,6 +120,33 @@ bool join_only() {  // the machine, so that what is interrupted is the act alone
 TEST_CASE("a process that is killed anywhere in sharing its memory leaves nothing") {
   kill_everywhere(
       {false, 61, [] { return take(10 * unit); }, [] { return host::ledger_share(0, block, 10 * unit) == 0; }});
+}
+
+TEST_CASE("a process that is stopped anywhere in sharing its memory never shows more than it has") {
+  if (under_sanitizer()) DEVSHARE_SKIP("a sanitizer's instructions would be counted");
+  const ChildEnd end = in_child(
+      [] {
+        const HostSession session = open_session();
+        const Act share{false, 0, [] { return take(10 * unit); },
+                        [] { return host::ledger_share(0, block, 10 * unit) == 0; }};
+        const pid_t child = stopped_before(share);
+        int looks = 0;
+        int amid = 0;
+        for (int done = 1; step(child); ++done) {
+          if (done % 5 != 0) continue;
+          const std::uint64_t seen = in_use();
+          demand(seen <= 10 * unit, "never more than there is");
+          ++looks;
+          if (seen != 10 * unit) ++amid;
+        }
+        demand(in_use() == 10 * unit, "and it is there when it is shared");
+        demand(looks > 50 && amid < looks / 2, "there was something to see, and mostly it was all of it");
+        kill(child);
+        demand(in_use() == 0, "nothing is left");
+      },
+      {.limit = 600s, .set = {}});
+  INFO(end.in_words());
+  CHECK(end.good());
 }
 
 TEST_CASE("a process that is killed anywhere in joining what we hold leaves it as it is") {
@@ -187,7 +229,8 @@ TEST_CASE("a storm of kills over shared memory: no reader ever sees more than th
     };
     for (pid_t& pid : workers) pid = start();
     const int kills = (under_sanitizer() ? 40 : 150) * times_over();
-    // Until there was enough of everything too: where a process takes long to begin, it is killed before it has done much.
+    // Until there was enough of everything too: where a process takes long to begin, it is killed before it has done
+    // much.
     const auto enough = [&] { return weather->shared.load() > 100 && weather->joined.load() > 100; };
     for (int kill = 0; kill < kills || !enough(); ++kill) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % (under_sanitizer() ? 40'000 : 4'000)));
