@@ -5,6 +5,7 @@
 #include "lending.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -38,6 +39,41 @@ inline void borrows(const Party& b, const Endpoint& endpoint, std::size_t seed =
   Lease lease = b.me.must(borrow(b.device, endpoint, "m", 30s), "it borrows");
   b.me.expect(b.read(lease.bytes()) == pattern(lent_size, seed), "what was lent");
   b.me.must(std::move(lease).close(), "and returns it");
+}
+
+// What a story of one offer is told with.
+struct OneOffer {
+  Switches switches{};
+  Offering offering{};
+  std::int32_t borrowers_device = 0;
+};
+
+// A lends as "m" what `make` makes until B is done, and has it back. What A does besides is `meanwhile`, what B does is
+// `use`.
+template <class Make, class Meanwhile, class Use>
+void lend_and_use(const OneOffer& one, Make make, Meanwhile meanwhile, Use use) {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me, 0, one.switches);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      Lent lent = me.must(lender.offer("m", make(a), one.offering), "A offers");
+      meanwhile(a, lender, lent);
+      me.pause_until("B", "done");
+      auto back = me.must(std::move(lent).close(30s), "A has its memory back");
+      if constexpr (requires { std::move(back).close(); }) me.must(std::move(back).close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me, one.borrowers_device, one.switches);
+    use(b, endpoint);
+    b.has_given_everything_back();
+    me.step("done");
+  });
+  story.run();
 }
 
 }  // namespace devshare::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults that are known of sharing by hand, once more where the sharing is lending's.
-#include "lending.hpp"
+#include "lend_one.hpp"
 #include "support/descriptors.hpp"
 #include "support/few_descriptors.hpp"
 #include "support/sanitizers.hpp"
@@ -19,30 +19,10 @@ namespace {
 
 constexpr std::size_t size = 64 * 1024;
 
-// A lends `m`, of the bytes pattern(size), until B is done. What A does besides is `meanwhile`.
+// A lends "m", of the bytes pattern(size).
 template <class Meanwhile>
 void play(Switches switches, Meanwhile meanwhile, const std::function<void(const Party&, const Endpoint&)>& use) {
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  story.actor("A", [&](Actor& me) {
-    const Party a(me, 0, switches);
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-      meanwhile(a, lender, lent);
-      me.pause_until("B", "done");
-      me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
-    }
-    a.leave();
-  });
-  story.actor("B", [&](Actor& me) {
-    const Party b(me, 0, switches);
-    use(b, endpoint);
-    b.has_given_everything_back();
-    me.step("done");
-  });
-  story.run();
+  lend_and_use({.switches = switches}, [](const Party& a) { return a.allocate(pattern(size)); }, meanwhile, use);
 }
 
 void play(Switches switches, const std::function<void(const Party&, const Endpoint&)>& use) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be lent, and how it arrives: every kind of memory, slices, reading only, other devices, chosen mechanisms.
-#include "lending.hpp"
+#include "lend_one.hpp"
 
 using namespace devshare;
 using namespace devshare::test;
@@ -21,30 +21,9 @@ class EngineBlock {
   DeviceMemory memory_;
 };
 
-// A lends what `make` makes until B has returned it; B does what it does with the lease.
 template <class Make, class Use>
 void lend_and_use(Make make, Offering offering, std::int32_t device, Switches switches, Use use) {
-  Story story;
-  const Endpoint endpoint = Endpoint::path(story.file("lender"));
-  story.actor("A", [&](Actor& me) {
-    const Party a(me, 0, switches);
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      Lent lent = me.must(lender.offer("m", make(a), offering), "A offers");
-      me.pause_until("B", "done");
-      auto back = me.must(std::move(lent).close(30s), "A has its memory back");
-      if constexpr (requires { std::move(back).close(); }) me.must(std::move(back).close(), "and frees");
-    }
-    a.leave();
-  });
-  story.actor("B", [&](Actor& me) {
-    const Party b(me, device, switches);
-    use(b, endpoint);
-    b.has_given_everything_back();
-    me.step("done");
-  });
-  story.run();
+  test::lend_and_use({switches, offering, device}, make, [](const auto&...) {}, use);
 }
 
 void read_all(const Party& b, const Endpoint& endpoint, Mechanism expected) {
