@@ -29,7 +29,7 @@ for option in "$@"; do
 done
 
 need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev catch2 python3 cmake clang clang-tidy \
-  libclang-rt-dev valgrind
+  libclang-rt-dev valgrind dpkg-dev
 
 directory=build/$compiler${sanitize:+-$sanitize}
 [ "$exceptions" = true ] || directory=$directory-no-exceptions
@@ -41,7 +41,8 @@ case "$sanitize" in
 esac
 [ -z "$sanitize" ] || multiplier=4
 configure "$compiler" "$directory" -Dexceptions=$exceptions "$@"
-[ -d "$directory/test" ] || meson configure "$directory" -Dtests=true # examples/run.sh does without
+# examples/run.sh does without the tests
+[ -d "$directory/test" ] || meson configure "$directory" -Dtests=true || give_up "the tests could not be added"
 [ -n "$suites" ] || build "$directory" # for a suite Meson builds what its tests need
 
 # A sanitizer's finding ends the process that it is found in.

@@ -33,7 +33,8 @@ need() {
     give_up "could not install:$missing"
 }
 
-# configure COMPILER DIRECTORY MESON-OPTION...: once; later runs leave it to ninja to see what changed.
+# configure COMPILER DIRECTORY MESON-OPTION...: once; later runs leave it to ninja to see what changed. Without dpkg-dev
+# Meson does not know Debian's folder of libraries, and CMake would not find what is installed.
 configure() {
   configure_compiler=$1
   configure_directory=$2

@@ -15,6 +15,7 @@ Floors: each stands only on those below.
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -163,8 +164,10 @@ def check_page_sizes():
 
 
 def check_machine_paths():
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True)
-    if listed.returncode == 0:
+    listed = None
+    if shutil.which("git"):
+        listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True)
+    if listed and listed.returncode == 0:
         paths = [ROOT / line for line in listed.stdout.splitlines()]
     else:  # a release archive
         paths = [p for p in ROOT.rglob("*") if "build" not in p.parts[len(ROOT.parts):][:1]]

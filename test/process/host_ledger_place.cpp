@@ -9,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/host_session.hpp"
+#include "support/isolation.hpp"
 #include "support/story.hpp"
 
 #include <fcntl.h>
@@ -312,16 +313,14 @@ TEST_CASE(
 }
 
 TEST_CASE("a full file system means being alone, not a bus error") {
-  if (::geteuid() != 0) DEVSHARE_SKIP("only root can mount a small file system");
+  if (const std::string why = why_no_own_mounts(); !why.empty()) DEVSHARE_SKIP(why);
   TempDirectory directory;
   // The header alone fits, or nothing does.
   for (const char* size : {"size=4k,mode=0700", "size=8k,mode=0700"}) {
     const ChildEnd end = in_child([&] {
-      if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-          ::mount("devshare-test", directory.path().c_str(), "tmpfs", 0, size) != 0) {
-        std::printf("no mount: %s\n", std::strerror(errno));
-        ::_exit(77);
-      }
+      demand(::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                 ::mount("devshare-test", directory.path().c_str(), "tmpfs", 0, size) == 0,
+             "a small file system");
       const std::string filler = directory.file("filler");
       const int file = ::open(filler.c_str(), O_CREAT | O_WRONLY, 0600);
       char page[4096] = {1};
@@ -331,7 +330,6 @@ TEST_CASE("a full file system means being alone, not a bus error") {
       demand(host::device_state_note().find("No space") != std::string::npos, host::device_state_note().c_str());
       demand(take(40 * unit) && !take(1), "and goes on");
     });
-    if (end.exited && end.code == 77) DEVSHARE_SKIP("no own mounts here: " + end.output);
     INFO(size << ": " << end.in_words());
     CHECK(end.good());
   }

@@ -189,7 +189,7 @@ TEST_CASE("abstract names end at a network namespace, paths do not, the runtime'
 }
 
 TEST_CASE("a host's name, and where a directory is mounted, make no difference (B021)", "[any library]") {
-  if (::geteuid() != 0) DEVSHARE_SKIP("only root can rename and mount");
+  if (const std::string why = why_no_own_mounts(); !why.empty()) DEVSHARE_SKIP(why);
   Story story;
   TempDirectory elsewhere;
   story.actor("A", [&](Actor& me) { lend(me, Endpoint::path(story.file("lender")), "B"); });

@@ -109,6 +109,14 @@ std::string why_no(Isolation isolation) {
   });
 }
 
+std::string why_no_own_mounts() {
+  return in_a_child([]() -> std::string {
+    if (::unshare(CLONE_NEWNS | CLONE_NEWUTS) != 0) return words("the kernel gives no new namespaces", errno);
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return words("no mounts of one's own", errno);
+    return {};
+  });
+}
+
 std::string why_no_fork_as() {
   if (sees_races()) return "ThreadSanitizer follows no raw clone";
   const pid_t child = fork_as(unused_pid());

@@ -25,6 +25,10 @@ constexpr bool has(Isolation set, Isolation part) {
 // Empty when a process can be isolated so, else the reason in words.
 std::string why_no(Isolation isolation);
 
+// The same of root's own mounts, in a mount namespace, and a host's name of its own (CLONE_NEWNS, CLONE_NEWUTS). In a
+// chroot nothing can be mounted for oneself alone.
+std::string why_no_own_mounts();
+
 // Puts the calling process (its future children, for pid) into namespaces of its own: 0, or -1 with `error` set. With
 // pid, the first child must then call finish_isolation_in_child.
 int isolate(Isolation isolation, std::string* error);
