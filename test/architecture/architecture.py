@@ -169,8 +169,8 @@ def check_machine_paths():
         listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True)
     if listed and listed.returncode == 0:
         paths = [ROOT / line for line in listed.stdout.splitlines()]
-    else:  # a release archive
-        paths = [p for p in ROOT.rglob("*") if "build" not in p.parts[len(ROOT.parts):][:1]]
+    else:  # a release archive, or nobody to ask
+        paths = [p for p in ROOT.rglob("*") if p.relative_to(ROOT).parts[0] not in ("build", ".git")]
     problems = []
     for path in paths:
         if not path.is_file() or path == Path(__file__).resolve():
