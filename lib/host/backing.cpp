@@ -135,6 +135,10 @@ bool is_full(int error) { return error == ENOSPC || error == ENOMEM || error == 
 
 }  // namespace
 
+void empty_file(int descriptor, std::uint64_t bytes) noexcept {
+  static_cast<void>(::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)));
+}
+
 // Every byte, also where the file system has no fallocate: else the first touch of a page that does not fit would kill
 // the process (B047). Little by little: a signal takes back what a call has done, and where signals are frequent a long
 // one would never end.

@@ -27,6 +27,9 @@ struct Backing {
 // errno.
 acl::aclError make_backing(std::uint64_t bytes, bool populate, Backing* out);
 
+// Gives back all pages of a file that somebody has still who will never need them.
+void empty_file(int descriptor, std::uint64_t bytes) noexcept;
+
 // Has a file of `bytes` take all its pages now. 0 or an errno.
 int reserve_file(int descriptor, std::uint64_t bytes);
 

@@ -127,12 +127,16 @@ bool map_if_wanted(Block& block) {
   return true;
 }
 
-// The end of a retired block: after the last copy, its bytes, then its address and record.
-void dismantle(Block& block) {
+void wait_for_pins(Block& block) {
   for (std::uint64_t pins = block.life.load(std::memory_order_acquire); pins != 0;
        pins = block.life.load(std::memory_order_acquire)) {
     block.life.wait(pins, std::memory_order_acquire);
   }
+}
+
+// The end of a retired block that has its bytes from elsewhere: after the last copy, its address and record.
+void dismantle(Block& block) {
+  wait_for_pins(block);
   if (block.origin == Origin::imported) forget_cold_import(block);
   discard(block);
 }
@@ -140,8 +144,10 @@ void dismantle(Block& block) {
 void end_allocation(Block& block) {
   const std::uint64_t backed = block.backed;
   const std::int32_t device = block.device;
-  exports_block_freed(block.id);
-  dismantle(block);
+  const bool on_its_way = exports_block_freed(block.id);
+  wait_for_pins(block);
+  if (on_its_way) empty_file(block.descriptor, backed);
+  discard(block);
   ledger_release(device, backed);
   state.get().allocations.fetch_sub(1, std::memory_order_relaxed);
   state.get().allocated_bytes.fetch_sub(backed, std::memory_order_relaxed);
@@ -164,7 +170,7 @@ acl::aclError not_an_allocation(const void* address, Reason reason, std::string_
 }  // namespace
 
 bool ExporterWatch::gone_now() const noexcept {
-  if (slot != nullptr && slot->load(std::memory_order_acquire) != expected) return true;
+  if (slot != nullptr && slot->load() != expected) return true;
   return death != nullptr && (death->load(std::memory_order_acquire) & FUTEX_OWNER_DIED) != 0;
 }
 

@@ -2,26 +2,23 @@
 #include "client.hpp"
 
 #include "asked_ahead.hpp"
-#include "block.hpp"
 #include "channel.hpp"
+#include "client_connections.hpp"
 #include "endpoint.hpp"
-#include "fork.hpp"
 #include "peer_identity.hpp"
-#include "per_process.hpp"
 #include "profile.hpp"
 
 #include <devshare/acl/codes.hpp>
 
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,26 +27,6 @@ namespace {
 
 using detail::Reason;
 using Clock = std::chrono::steady_clock;
-
-// One exporting process. Used by one thread at a time: `busy` is that, and not a lock, because a thread may be in it
-// for as long as the deadline, and fork waits for locks.
-struct Connection {
-  UniqueFd socket;
-  std::uint32_t sequence = 0;
-  std::shared_ptr<const ControlPageView> page;
-  bool busy = false;
-};
-
-struct Connections : ProcessState<Connections> {
-  std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> by_endpoint;
-  std::condition_variable one_is_free;
-
-  void close_inherited() noexcept {
-    for (auto& [endpoint, connection] : by_endpoint) connection->socket = UniqueFd();
-  }
-};
-
-PerProcess<Connections> connections;
 
 Reply local_refusal(Reason reason) {
   Reply reply;
@@ -75,56 +52,6 @@ Reason reason_of_errno(int error) noexcept {
     default:
       return Reason::exporter_gone;  // nobody listens, or no longer
   }
-}
-
-// The connection to an endpoint, for this thread alone; null when another thread kept it beyond the deadline.
-std::shared_ptr<Connection> acquire(std::uint64_t endpoint, Clock::time_point deadline) {
-  Connections& all = connections.get();
-  std::unique_lock lock(all.mutex);
-  while (true) {
-    std::shared_ptr<Connection>& found = all.by_endpoint[endpoint];
-    if (found == nullptr) found = std::make_shared<Connection>();
-    if (!found->busy) {
-      found->busy = true;
-      return found;
-    }
-    if (all.one_is_free.wait_until(lock, deadline) == std::cv_status::timeout) return nullptr;
-  }
-}
-
-void release(std::uint64_t endpoint, const std::shared_ptr<Connection>& connection) {
-  Connections& all = connections.get();
-  {
-    const std::scoped_lock lock(all.mutex);
-    connection->busy = false;
-    if (!connection->socket) all.by_endpoint.erase(endpoint);
-  }
-  all.one_is_free.notify_all();
-}
-
-// Connections whose exporter has ended, or only one idle connection when `any` is asked for. The count of those closed.
-std::size_t close_idle_connections(bool any) {
-  Connections& all = connections.get();
-  const std::scoped_lock lock(all.mutex);
-  std::vector<pollfd> idle;
-  std::vector<std::uint64_t> endpoints;
-  for (const auto& [endpoint, connection] : all.by_endpoint) {
-    if (connection->busy) continue;
-    idle.push_back({connection->socket.get(), POLLIN, 0});
-    endpoints.push_back(endpoint);
-  }
-  if (idle.empty()) return 0;
-  std::size_t closed = 0;
-  if (!any && ::poll(idle.data(), idle.size(), 0) <= 0) return 0;
-  for (std::size_t i = 0; i < idle.size() && !(any && closed == 1); ++i) {
-    if (any || idle[i].revents != 0) closed += all.by_endpoint.erase(endpoints[i]);  // nothing is ever sent unasked
-  }
-  return closed;
-}
-
-// When the descriptor table is full: gives up what can be had again, cheapest first.
-bool free_a_descriptor() {
-  return close_idle_connections(false) != 0 || release_cold_descriptor() || close_idle_connections(true) != 0;
 }
 
 struct Exchange {
@@ -165,10 +92,66 @@ int send_request(Connection& connection, Request* request) {
   return send_message(connection.socket.get(), encode(*request), -1, 0);
 }
 
-Exchange receive_reply(const Connection& connection, const Request& request, Clock::time_point deadline) {
+// Memory that nobody has asked for yet, of the exporter that is spoken to.
+bool is_sent_ahead(const std::optional<Reply>& reply, std::uint64_t endpoint) noexcept {
+  return reply && reply->sequence == 0 && reply->code == 0 && reply->key.endpoint == endpoint &&
+         (reply->op == Op::import_memory || reply->op == Op::import_handle);
+}
+
+// Whether what was sent ahead is what is asked for, of an exporter that lives, and as good as when it was sent.
+bool still_answers(const Reply& reply, const Request& request, const ControlPageView& page) noexcept {
+  if (reply.op != request.op || reply.key != request.key || reply.kind != request.kind) return false;
+  const bool key = reply.op == Op::import_memory;
+  const std::uint32_t slot = request.key.slot;
+  const ExporterWatch watch = key ? page.watch(slot, reply.watch, true) : page.token_watch(slot, reply.watch);
+  return watch.death != nullptr && !watch.gone();
+}
+
+// More than an exporter of ours sends ahead.
+constexpr int most_looks = 64;
+
+// The answer, if the exporter has sent it already: memory that this process was admitted to while it was connected. What
+// else was sent is dropped, as nobody knows whether it will be asked for; it can be had for the asking.
+std::optional<Fetched> take_sent_ahead(Connection& connection, const Request& request) {
+  const bool of_memory = request.op == Op::import_memory || request.op == Op::import_handle;
+  for (int looked = 0; of_memory && looked < most_looks && connection.socket && connection.sends_ahead; ++looked) {
+    ReplyBytes bytes;
+    Received received = receive_message(connection.socket.get(), bytes, true, MSG_DONTWAIT);
+    if (received.outcome == Received::Outcome::interrupted || received.outcome == Received::Outcome::descriptor_lost) {
+      continue;
+    }
+    if (received.outcome == Received::Outcome::nothing) {
+      connection.sends_ahead = false;
+      break;
+    }
+    const std::optional<Reply> reply = decode_reply(std::span(bytes).first(received.size));
+    if (received.outcome != Received::Outcome::message || !received.descriptor ||
+        !is_sent_ahead(reply, request.key.endpoint)) {
+      connection.socket = UniqueFd();  // the end of it, in whatever way
+      break;
+    }
+    if (still_answers(*reply, request, *connection.page)) {
+      return Fetched{*reply, std::move(received.descriptor), connection.page};
+    }
+  }
+  return std::nullopt;
+}
+
+Exchange receive_reply(Connection& connection, const Request& request, Clock::time_point deadline) {
   Exchange result;
   ReplyBytes bytes;
-  Received received = wait_for_reply(connection.socket.get(), bytes, deadline);
+  Received received;
+  std::optional<Reply> reply;
+  while (true) {
+    received = wait_for_reply(connection.socket.get(), bytes, deadline);
+    reply = decode_reply(std::span(bytes).first(received.size));
+    if (!is_sent_ahead(reply, request.key.endpoint)) break;
+    connection.sends_ahead = true;
+    if (Clock::now() >= deadline) {  // nothing but such
+      result.failed = Reason::timed_out;
+      return result;
+    }
+  }
   switch (received.outcome) {
     case Received::Outcome::message:
     case Received::Outcome::descriptor_lost:
@@ -186,7 +169,6 @@ Exchange receive_reply(const Connection& connection, const Request& request, Clo
       return result;
   }
   const bool lost = received.outcome == Received::Outcome::descriptor_lost;
-  const std::optional<Reply> reply = decode_reply(std::span(bytes).first(received.size));
   const bool unasked = reply && reply->sequence == 0 && reply->code != 0;
   const bool answers = reply && reply->sequence == request.sequence && reply->op == request.op;
   const bool carries = received.descriptor || lost;
@@ -220,14 +202,6 @@ Exchange exchange_with_room(Connection& connection, const Request& request, Cloc
   }
 }
 
-// The socket belongs to its connection from birth and under the lock, so that fork finds it.
-int give_socket(Connection& connection) {
-  Connections& all = connections.get();
-  const std::scoped_lock lock(all.mutex);
-  connection.socket = new_client_socket(profile().exporter_deadline_ms);
-  return connection.socket ? 0 : errno;
-}
-
 Request hello_to(std::uint64_t endpoint) noexcept {
   Request request;
   request.op = Op::hello;
@@ -238,7 +212,7 @@ Request hello_to(std::uint64_t endpoint) noexcept {
 // Connects and says hello. Empty when done, else why not; a refusal by the exporter is in `reply`.
 Exchange open_connection(Connection& connection, std::uint64_t endpoint, Clock::time_point deadline) {
   Exchange result;
-  static_cast<void>(close_idle_connections(false));
+  close_dead_connections();
   while (const int error = give_socket(connection)) {
     result.failed = reason_of_errno(error);
     if (result.failed != Reason::descriptor_limit || !free_a_descriptor()) return result;
@@ -261,6 +235,7 @@ Exchange open_connection(Connection& connection, std::uint64_t endpoint, Clock::
 }
 
 Fetched talk(Connection& connection, const Request& request, Clock::time_point deadline) {
+  if (std::optional<Fetched> ahead = take_sent_ahead(connection, request)) return *std::move(ahead);
   bool kept = static_cast<bool>(connection.socket);
   while (true) {
     if (!connection.socket) {
@@ -285,28 +260,34 @@ Fetched ask_exporter(const Request& what) {
   if (std::optional<Fetched> known = take_answer(what)) return *std::move(known);
   const std::uint64_t endpoint = what.key.endpoint;
   const auto deadline = Clock::now() + std::chrono::milliseconds(profile().exporter_deadline_ms);
-  const std::shared_ptr<Connection> connection = acquire(endpoint, deadline);
+  const std::shared_ptr<Connection> connection = acquire_connection(endpoint, deadline);
   if (connection == nullptr) return refused(Reason::timed_out);
   Fetched fetched = talk(*connection, what, deadline);
-  release(endpoint, connection);
+  release_connection(endpoint, connection);
   return fetched;
 }
 
 std::size_t ask_exporter_of_several(std::span<const Request> what, std::span<std::optional<Fetched>> answers) {
   const std::uint64_t endpoint = what.front().key.endpoint;
   const auto deadline = Clock::now() + std::chrono::milliseconds(profile().exporter_deadline_ms);
-  const std::shared_ptr<Connection> connection = acquire(endpoint, deadline);
+  const std::shared_ptr<Connection> connection = acquire_connection(endpoint, deadline);
   if (connection == nullptr) return 0;
   if (!connection->socket) {
     const Exchange opened = open_connection(*connection, endpoint, deadline);
     if (opened.failed != Reason::none || opened.reply.code != 0) connection->socket = UniqueFd();
   }
+  std::size_t answered = 0;
+  for (; answered < what.size(); ++answered) {
+    answers[answered] = take_sent_ahead(*connection, what[answered]);
+    if (!answers[answered]) break;
+  }
+  what = what.subspan(answered);
+  answers = answers.subspan(answered);
   std::vector<Request> sent(what.begin(), what.end());
   std::size_t asked = 0;
   while (connection->socket && asked < sent.size() && send_request(*connection, &sent[asked]) == 0) ++asked;
   // A connection with an answer on it that nobody takes is worth nothing any more.
   if (asked < sent.size()) connection->socket = UniqueFd();
-  std::size_t answered = 0;
   for (std::size_t i = 0; i < asked && connection->socket; ++i) {
     Exchange result = receive_reply(*connection, sent[i], deadline);
     if (result.failed == Reason::descriptor_limit) continue;
@@ -317,26 +298,8 @@ std::size_t ask_exporter_of_several(std::span<const Request> what, std::span<std
       ++answered;
     }
   }
-  release(endpoint, connection);
+  release_connection(endpoint, connection);
   return answered;
 }
-
-std::size_t client_connections() {
-  Connections* all = connections.existing();
-  if (all == nullptr) return 0;
-  const std::scoped_lock lock(all->mutex);
-  return all->by_endpoint.size();
-}
-
-void client_shut_down() {
-  Connections* all = connections.existing();
-  if (all == nullptr) return;
-  const std::scoped_lock lock(all->mutex);
-  all->by_endpoint.clear();  // no call is in flight
-}
-
-void client_before_fork() { connections.before_fork(); }
-void client_after_fork_in_parent() { connections.after_fork_in_parent(); }
-void client_after_fork_in_child() { connections.after_fork_in_child(); }
 
 }  // namespace devshare::host

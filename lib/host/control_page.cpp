@@ -20,12 +20,13 @@ struct ControlLayout {
   std::uint64_t magic;
   std::uint64_t instance;
   alignas(64) pthread_mutex_t death;
+  alignas(64) std::atomic<std::uint64_t> tokens[token_words];
   alignas(64) std::atomic<std::uint64_t> slots[most_keys];
 };
 
 namespace {
 
-constexpr std::uint64_t layout_magic = 0x3120676170767364;  // changes with the layout
+constexpr std::uint64_t layout_magic = 0x3220676170767364;  // changes with the layout
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -98,6 +99,12 @@ void ControlPage::turn_off(std::uint32_t slot) noexcept {
   layout_->slots[slot].fetch_and(~std::uint64_t{1}, std::memory_order_seq_cst);
 }
 
+std::uint64_t ControlPage::token_word(std::uint32_t slot) const noexcept {
+  return layout_->tokens[slot % token_words].load(std::memory_order_relaxed);
+}
+
+void ControlPage::token_ends(std::uint32_t slot) noexcept { layout_->tokens[slot % token_words].fetch_add(1); }
+
 ExporterWatch ControlPage::watch(std::uint32_t slot, std::uint64_t expected) const noexcept {
   return {&layout_->slots[slot], expected, nullptr};
 }
@@ -124,6 +131,10 @@ ControlPageView::~ControlPageView() { ::munmap(const_cast<ControlLayout*>(layout
 
 ExporterWatch ControlPageView::watch(std::uint32_t slot, std::uint64_t expected, bool watch_death) const noexcept {
   return {&layout_->slots[slot], expected, watch_death ? death_word(layout_) : nullptr};
+}
+
+ExporterWatch ControlPageView::token_watch(std::uint32_t slot, std::uint64_t expected) const noexcept {
+  return {&layout_->tokens[slot % token_words], expected, death_word(layout_)};
 }
 
 }  // namespace devshare::host

@@ -3,6 +3,7 @@
 // has (R20, R22). The exporter writes, importers map it read-only and load; nothing wakes anybody.
 //
 //   slots        one word for each key, generation * 2 + live: an importer holds the word it was given and compares
+//   token words  how many tokens have ended: of those whose slots are the same modulo the number of words
 //   death word   the futex of a robust mutex that the exporter's service thread holds; when that thread ends in
 //                whatever way, SIGKILL and exec included, the kernel sets FUTEX_OWNER_DIED in it
 //
@@ -20,6 +21,8 @@ namespace devshare::host {
 
 inline constexpr std::uint32_t most_keys = 480'000;  // of one process, all tombstones included
 
+inline constexpr std::uint32_t token_words = 2048;
+
 struct ControlLayout;
 
 // The exporter's side. Slots are turned under the lock of the export table; hold and release come from the service
@@ -35,6 +38,8 @@ class ControlPage {
   int descriptor() const noexcept { return file_.get(); }
   std::uint64_t turn_on(std::uint32_t slot) noexcept;  // a new generation; returns the word that importers expect
   void turn_off(std::uint32_t slot) noexcept;
+  std::uint64_t token_word(std::uint32_t slot) const noexcept;  // what importers of a token expect
+  void token_ends(std::uint32_t slot) noexcept;
   ExporterWatch watch(std::uint32_t slot, std::uint64_t expected) const noexcept;
 
   void hold_death_word() noexcept;
@@ -59,6 +64,8 @@ class ControlPageView {
 
   // What an import of a key looks at. Valid while this view lives. `slot` is below most_keys.
   ExporterWatch watch(std::uint32_t slot, std::uint64_t expected, bool watch_death) const noexcept;
+  // The same of a token. That others have ended may look as if it had, and then its exporter is to be asked.
+  ExporterWatch token_watch(std::uint32_t slot, std::uint64_t expected) const noexcept;
 
  private:
   explicit ControlPageView(const ControlLayout* layout) noexcept : layout_(layout) {}

@@ -86,6 +86,7 @@ void ExportSession::close_all() noexcept {
   for (Export& key : slots_) {
     if (key.block != 0) close(key);
   }
+  tokens_.for_each([&](const TokenExport& token) { page_->token_ends(token.name.slot); });
   tokens_.end_all();
 }
 
@@ -132,23 +133,64 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
     return answer;
   }
   if (!key->open_to_all && !admits(key->whitelist, request, peer, &reply)) return answer;
-  answer.memory = PinnedBlock(reinterpret_cast<const void*>(key->address));
-  if (!answer.memory || answer.memory.id() != key->block) {  // being freed at this moment
-    answer.memory = PinnedBlock();
-    reply.reason = Reason::unknown_key;
-    return answer;
-  }
-  reply.code = acl::code::success;
-  reply.device = answer.memory.device();
-  reply.read_only = answer.memory.read_only();
-  reply.p2p_policy = answer.memory.p2p();
-  reply.unsealed = !answer.memory.sealed();
-  reply.watch = key->watch;
-  reply.offset = key->address - answer.memory.base();
-  reply.size = key->size;
-  reply.page_size = answer.memory.page_size();
-  answer.descriptor = answer.memory.descriptor();
+  if (!put_memory(*key, &answer)) reply.reason = Reason::unknown_key;
   return answer;
+}
+
+// False when the memory is being freed at this moment.
+bool ExportSession::put_memory(const Export& key, Answer* answer) const {
+  PinnedBlock memory(reinterpret_cast<const void*>(key.address));
+  if (!memory || memory.id() != key.block) return false;
+  Reply& reply = answer->reply;
+  reply.code = acl::code::success;
+  reply.device = memory.device();
+  reply.read_only = memory.read_only();
+  reply.p2p_policy = memory.p2p();
+  reply.unsealed = !memory.sealed();
+  reply.watch = key.watch;
+  reply.offset = key.address - memory.base();
+  reply.size = key.size;
+  reply.page_size = memory.page_size();
+  answer->descriptor = memory.descriptor();
+  answer->memory = std::move(memory);
+  return true;
+}
+
+void ExportSession::put_memory(const TokenExport& token, Answer* answer) const {
+  describe_memory(*token.memory, &answer->reply);
+  answer->reply.watch = page_->token_word(token.name.slot);
+  answer->descriptor = token.memory->descriptor.get();
+}
+
+void ExportSession::admit(Export& key, Whitelist&& admitted) {
+  Answer ahead;
+  ahead.reply.op = Op::import_memory;
+  ahead.reply.server = profile().server;
+  ahead.reply.key = key.name;
+  if (server_->connections() != 0 && put_memory(key, &ahead)) {
+    server_->send_ahead(ahead, {MemoryName::Of::block, key.block}, admitted);
+  }
+  key.whitelist.take_over(std::move(admitted));
+}
+
+// Only what the state file knows all holders of: else nobody could tell whose the bytes are when this process has done
+// with them.
+void ExportSession::admit(TokenExport& token, Whitelist&& admitted) {
+  if (server_->connections() != 0 && token.kind != TokenKind::fabric && token.memory->charged) {
+    Answer ahead;
+    ahead.reply.op = Op::import_handle;
+    ahead.reply.server = profile().server;
+    ahead.reply.key = token.name;
+    ahead.reply.kind = token.kind;
+    put_memory(token, &ahead);
+    server_->send_ahead(ahead, {MemoryName::Of::physical, token.memory->id}, admitted);
+  }
+  token.whitelist.take_over(std::move(admitted));
+}
+
+void ExportSession::end_token(std::uint64_t memory) noexcept {
+  if (const TokenExport* const token = tokens_.of_memory(memory)) page_->token_ends(token->name.slot);
+  tokens_.end(memory);
 }
 
 // Who may import may record. What was destroyed by its creator is still there for those who have it.
@@ -233,8 +275,7 @@ Answer ExportSession::answer_token(const Request& request, const Peer& peer, std
     return answer;
   }
   if (!token->open_to_all && !admits(token->whitelist, request, peer, &reply)) return answer;
-  describe_memory(*token->memory, &reply);
-  answer.descriptor = token->memory->descriptor.get();
+  put_memory(*token, &answer);
   answer.lock = std::move(lock);
   return answer;
 }

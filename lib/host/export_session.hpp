@@ -47,6 +47,10 @@ class ExportSession final : public Answerer {
   const Export* add(std::uintptr_t address, std::uint64_t size, std::uint64_t block, bool open_to_all, KeyForm form);
   Export* find(const KeyName& name) noexcept;
   void close(Export& key) noexcept;
+  // Onto the list with those, who get it ahead if they are connected.
+  void admit(Export& key, Whitelist&& admitted);
+  void admit(TokenExport& token, Whitelist&& admitted);
+  void end_token(std::uint64_t memory) noexcept;  // by the memory's id, if it has one
   void block_freed(std::uint64_t block) noexcept;
   void close_all() noexcept;
   std::uint64_t live_keys() const noexcept { return live_keys_; }
@@ -68,6 +72,8 @@ class ExportSession final : public Answerer {
  private:
   explicit ExportSession(std::mutex& mutex) noexcept : mutex_(mutex) {}
   Answer answer_import(const Request& request, const Peer& peer);
+  bool put_memory(const Export& key, Answer* answer) const;
+  void put_memory(const TokenExport& token, Answer* answer) const;
   Answer answer_notify(const Request& request, const Peer& peer);
   Answer answer_event(const Request& request, std::unique_lock<std::mutex> lock);
   Answer answer_token(const Request& request, const Peer& peer, std::unique_lock<std::mutex> lock);

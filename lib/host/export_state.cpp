@@ -66,7 +66,8 @@ acl::aclError check_server_pids(std::span<const acl::aclrtServerPid> servers) {
   return code::success;
 }
 
-acl::aclError admit_pids(ExportSession& session, Whitelist& list, std::span<const std::int32_t> pids) {
+acl::aclError admit_pids(ExportSession& session, const Whitelist& list, std::span<const std::int32_t> pids,
+                         Whitelist* admitted) {
   const std::size_t most = profile().product == Product::p950 ? 65'535 : 32'768;
   const std::int32_t own = bare_pid();
   std::vector<std::int32_t> numbers;
@@ -86,12 +87,19 @@ acl::aclError admit_pids(ExportSession& session, Whitelist& list, std::span<cons
                   fmt::format("the key lists {} pids, and with {} more they are more than it can list: {}", list.size(),
                               fresh, most));
   }
-  if (!list.admit(numbers, session.directory())) return refuse_export_descriptors(EMFILE);
+  if (!admitted->admit(numbers, session.directory())) return refuse_export_descriptors(EMFILE);
   return code::success;
+}
+
+bool on_its_way(ExportState& all, const MemoryName& memory) {
+  if (all.session != nullptr) return all.session->server().on_its_way(memory);
+  const auto& left = all.left_on_their_way;
+  return std::find(left.begin(), left.end(), memory) != left.end();
 }
 
 acl::aclError need_session(ExportState& all) {
   if (all.session != nullptr) return code::success;
+  all.left_on_their_way.clear();
   const int error = ExportSession::start(all.mutex, &all.session);
   return error != 0 ? refuse_start(error) : code::success;
 }

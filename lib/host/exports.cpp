@@ -95,11 +95,12 @@ Export* own_key_to_change(ExportState& all, const char* bytes, acl::aclError* re
 
 }  // namespace
 
-void exports_block_freed(std::uint64_t block_id) {
+bool exports_block_freed(std::uint64_t block_id) {
   ExportState* all = export_state.existing();
-  if (all == nullptr) return;
+  if (all == nullptr) return false;
   const std::scoped_lock lock(all->mutex);
   if (all->session != nullptr) all->session->block_freed(block_id);
+  return on_its_way(*all, {MemoryName::Of::block, block_id});
 }
 
 void exports_shut_down() {
@@ -108,7 +109,10 @@ void exports_shut_down() {
   std::unique_ptr<ExportSession> ended;
   {
     const std::scoped_lock lock(all->mutex);
-    if (all->session != nullptr) all->session->close_all();
+    if (all->session != nullptr) {
+      all->session->close_all();
+      all->left_on_their_way = all->session->server().on_their_way();
+    }
     ended = std::move(all->session);
   }
   // Here, without the lock: the service thread may be waiting for it.
@@ -219,7 +223,10 @@ aclError aclrtIpcMemSetImportPid(const char* key, std::int32_t* pid, std::size_t
   Export* exported = own_key_to_change(all, key, &refused);
   if (exported == nullptr) return refused;
 
-  return admit_pids(*all.session, exported->whitelist, std::span(pid, num));
+  Whitelist admitted;
+  refused = admit_pids(*all.session, exported->whitelist, std::span(pid, num), &admitted);
+  if (refused == code::success) all.session->admit(*exported, std::move(admitted));
+  return refused;
 }
 
 // Keys are known on their own server only, so nobody from another one is ever served: what is left of this call is its

@@ -130,7 +130,11 @@ aclError aclrtNotifySetImportPid(aclrtNotify notify, std::int32_t* pid, std::siz
   const std::scoped_lock lock(exports.mutex);
   aclError refused = code::success;
   NotifyExport* const exported = export_to_change(exports, notify, &refused);
-  return exported != nullptr ? admit_pids(*exports.session, exported->whitelist, std::span(pid, num)) : refused;
+  if (exported == nullptr) return refused;
+  Whitelist admitted;
+  refused = admit_pids(*exports.session, exported->whitelist, std::span(pid, num), &admitted);
+  if (refused == code::success) exported->whitelist.take_over(std::move(admitted));
+  return refused;
 }
 
 // As with keys: nobody from another server is ever served, and what is left of this call is its checks.

@@ -77,11 +77,13 @@ PhysicalMemory::PhysicalMemory() : id(next_id.fetch_add(1, std::memory_order_rel
 
 PhysicalMemory::~PhysicalMemory() {
   State& all = state.get();
-  if (origin == HandleOrigin::allocated) token_of_memory_ends(id);  // first: until then importers are served
+  // First: until then importers are served.
+  const bool on_its_way = origin == HandleOrigin::allocated && token_of_memory_ends(id);
   if (charged) {
     const std::uint64_t shared = known_file.load(std::memory_order_relaxed);
     if (shared == 0 || !ledger_let_go(shared)) ledger_release(device, size);
     all.charged_bytes.fetch_sub(size, std::memory_order_relaxed);
+    if (on_its_way && !ledger_held_by_another(shared)) empty_file(descriptor.get(), size);
   }
   all.memories.fetch_sub(1, std::memory_order_relaxed);
 }

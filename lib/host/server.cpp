@@ -165,7 +165,10 @@ void Server::greet(int socket) {
     turn_away(socket, Reason::user_refused, 0);
     return drop(socket);
   }
-  connections_[socket].peer = *peer;
+  {
+    const std::scoped_lock lock(mutex_);
+    connections_[socket].peer = *peer;
+  }
   if (!watch(socket, EPOLLIN)) drop(socket);
 }
 
@@ -182,13 +185,23 @@ bool Server::serve(int socket, const Peer& peer) {
   if (error == ETOOMANYREFS) {  // too many descriptors of this user are on their way
     error = send_reply(socket, refusal(request->op, request->sequence, Reason::descriptor_limit), -1);
   }
+  if (error == 0 && request->op == Op::hello) remember_hello(socket, *request);
   return error == 0;  // a full queue included: who does not read is dropped
+}
+
+void Server::remember_hello(int socket, const Request& hello) {
+  const std::scoped_lock lock(mutex_);
+  Connection& connection = connections_[socket];
+  connection.greeted = true;
+  connection.claimed_pid = hello.bare_pid;
+  connection.server = hello.server;
 }
 
 void Server::drop(int socket) {
   const std::scoped_lock lock(mutex_);
   const auto found = connections_.find(socket);
   if (found == connections_.end()) return;
+  ahead_ -= found->second.ahead.size();
   connections_.erase(found);
   connection_count_ = connections_.size();
   if (!spare_) spare_ = UniqueFd(::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0));

@@ -9,6 +9,7 @@
 #include "block.hpp"
 #include "peer_identity.hpp"
 #include "unique_fd.hpp"
+#include "whitelist.hpp"
 #include "wire.hpp"
 
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace devshare::host {
 
@@ -31,6 +33,15 @@ struct Answer {
   int descriptor = -1;
   PinnedBlock memory;                 // whose descriptor that is, if it is a block's
   std::unique_lock<std::mutex> lock;  // under which it stays open, if it is a handle's
+};
+
+// Which memory, so that the end of one can be told from that of all others of this process.
+struct MemoryName {
+  enum class Of : std::uint8_t { block, physical };
+  Of of = Of::block;
+  std::uint64_t id = 0;
+
+  bool operator==(const MemoryName&) const = default;
 };
 
 class Answerer {
@@ -53,6 +64,14 @@ class Server {
 
   std::size_t connections() const noexcept { return connection_count_.load(std::memory_order_relaxed); }
 
+  // Sends memory to those on the list that are connected, before they ask for it: who imports it then waits for nobody.
+  // A favour and no promise: nothing is sent to who has left enough of it unread.
+  void send_ahead(const Answer& answer, const MemoryName& memory, const Whitelist& admitted);
+
+  // What was sent ahead and may not have been read. It cannot be taken back.
+  bool on_its_way(const MemoryName& memory);
+  std::vector<MemoryName> on_their_way();
+
   // Around fork. In the child the service thread does not exist: its descriptors are closed and nothing else is done.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
@@ -62,6 +81,10 @@ class Server {
   struct Connection {
     UniqueFd socket;
     Peer peer;
+    bool greeted = false;  // it has said hello, and so:
+    std::int32_t claimed_pid = 0;
+    std::uint8_t server = 0;  // where it is
+    std::vector<MemoryName> ahead;  // sent, and not known to be read
   };
 
   Server(int listener, Answerer& answerer) noexcept : listener_(listener), answerer_(answerer) {}
@@ -72,6 +95,8 @@ class Server {
   int accept_into_spare();
   void greet(int socket);
   bool serve(int socket, const Peer& peer);
+  void remember_hello(int socket, const Request& hello);
+  void forget_what_was_read(Connection& connection);
   void drop(int socket);
   bool watch(int descriptor, std::uint32_t events) noexcept;
 
@@ -81,8 +106,9 @@ class Server {
   UniqueFd wake_;         // written once, to stop
   UniqueFd spare_;        // given up for a moment to turn a newcomer away when the descriptor table is full
   bool stalled_ = false;  // newcomers are waiting for a descriptor
-  std::mutex mutex_;      // the set of connections; held across accept, so that fork sees every socket
-  std::unordered_map<int, Connection> connections_;  // changed by the service thread only
+  std::mutex mutex_;      // the connections; held across accept, so that fork sees every socket
+  std::unordered_map<int, Connection> connections_;  // which there are the service thread alone changes
+  std::size_t ahead_ = 0;                            // of all connections
   std::atomic<std::size_t> connection_count_{0};
   pthread_t thread_{};
   bool running_ = false;

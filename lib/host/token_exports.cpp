@@ -90,9 +90,9 @@ acl::aclError admit_to_own(ExportSession& session, TokenExport* token, TokenKind
   }
   std::vector<std::int32_t> somebody(pids.begin(), pids.end());
   std::erase(somebody, 0);  // nobody
-  if (!token->whitelist.admit(somebody, session.directory())) {
-    return refuse_export_descriptors(EMFILE);
-  }
+  Whitelist admitted;
+  if (!admitted.admit(somebody, session.directory())) return refuse_export_descriptors(EMFILE);
+  session.admit(*token, std::move(admitted));
   return code::success;
 }
 
@@ -114,11 +114,12 @@ acl::aclError admit(const KeyName& name, TokenKind kind, std::span<const std::in
 
 }  // namespace
 
-void token_of_memory_ends(std::uint64_t memory_id) {
+bool token_of_memory_ends(std::uint64_t memory_id) {
   ExportState* all = export_state.existing();
-  if (all == nullptr) return;
+  if (all == nullptr) return false;
   const std::scoped_lock lock(all->mutex);
-  if (all->session != nullptr) all->session->tokens().end(memory_id);
+  if (all->session != nullptr) all->session->end_token(memory_id);
+  return on_its_way(*all, {MemoryName::Of::physical, memory_id});
 }
 
 std::uint64_t tokens_exported() {

@@ -11,8 +11,9 @@
 
 namespace devshare::host {
 
-// The memory has no handle any more, or on 950 its handle was freed: its token ends, if it had one.
-void token_of_memory_ends(std::uint64_t memory_id);
+// The memory has no handle any more, or on 950 its handle was freed: its token ends, if it had one. True when it was sent
+// ahead to a process that has not taken it.
+bool token_of_memory_ends(std::uint64_t memory_id);
 
 std::uint64_t tokens_exported();  // live
 

@@ -38,6 +38,12 @@ class TokenTable {
   const TokenExport* of_memory(std::uint64_t id) const noexcept;
   void end(std::uint64_t memory) noexcept;  // by its id, with a token or without
   void end_all() noexcept;
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [slot, token] : by_slot_) visit(token);
+  }
+
   std::size_t size() const noexcept { return by_slot_.size(); }
 
  private:

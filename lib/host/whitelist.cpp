@@ -3,6 +3,8 @@
 
 #include "profile.hpp"
 
+#include <utility>
+
 namespace devshare::host {
 namespace {
 
@@ -28,14 +30,17 @@ bool Whitelist::admit(std::int32_t number, ProcessDirectory& directory) {
 }
 
 bool Whitelist::admit(std::span<const std::int32_t> numbers, ProcessDirectory& directory) {
-  if (numbers.size() == 1) return admit(numbers.front(), directory);
-  if (numbers.empty()) return true;
-  Whitelist longer = *this;
+  Whitelist more;
   for (const std::int32_t number : numbers) {
-    if (!longer.admit(number, directory)) return false;
+    if (!more.admit(number, directory)) return false;
   }
-  listed_.swap(longer.listed_);
+  take_over(std::move(more));
   return true;
+}
+
+void Whitelist::take_over(Whitelist&& other) {
+  listed_.merge(other.listed_);
+  for (const auto& [number, identity] : other.listed_) listed_[number] = identity;  // those that were here already
 }
 
 Whitelist::Verdict Whitelist::judge(const Peer& peer, std::int32_t claimed) const noexcept {

@@ -26,6 +26,8 @@ class Whitelist {
   [[nodiscard]] bool admit(std::int32_t number, ProcessDirectory& directory);
   // The same of several: all of them, or none.
   [[nodiscard]] bool admit(std::span<const std::int32_t> numbers, ProcessDirectory& directory);
+  // Lists what another list has.
+  void take_over(Whitelist&& other);
 
   // `claimed` is the number that the peer says it goes by. It lets nobody in; it only tells why not.
   Verdict judge(const Peer& peer, std::int32_t claimed) const noexcept;

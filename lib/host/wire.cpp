@@ -86,6 +86,18 @@ bool take_head(Reader& in, Op& op, std::uint32_t& sequence) noexcept {
   return magic == wire_magic && version == wire_version && op >= Op::hello && op <= Op::import_event;
 }
 
+void put_name(Writer& out, const KeyName& name) noexcept {
+  out.put(name.endpoint);
+  out.put(name.slot);
+  out.put(std::span<const std::uint8_t>(name.secret));
+}
+
+void take_name(Reader& in, KeyName& name) noexcept {
+  in.take(name.endpoint);
+  in.take(name.slot);
+  in.take(std::span<std::uint8_t>(name.secret));
+}
+
 // A server's number is a byte and travels in two, so that a message has no byte that nothing looks at.
 bool take_kind_and_server(Reader& in, TokenKind& kind, std::uint8_t& server) noexcept {
   std::uint16_t raw_kind = 0;
@@ -132,9 +144,7 @@ RequestBytes encode(const Request& request) noexcept {
   Writer out(bytes);
   put_head(out, request.op, request.sequence);
   out.put(request.bare_pid);
-  out.put(request.key.endpoint);
-  out.put(request.key.slot);
-  out.put(std::span<const std::uint8_t>(request.key.secret));
+  put_name(out, request.key);
   put_kind_and_server(out, request.kind, request.server);
   return bytes;
 }
@@ -145,9 +155,7 @@ std::optional<Request> decode_request(std::span<const std::uint8_t> bytes) noexc
   Request request;
   if (!take_head(in, request.op, request.sequence)) return std::nullopt;
   in.take(request.bare_pid);
-  in.take(request.key.endpoint);
-  in.take(request.key.slot);
-  in.take(std::span<std::uint8_t>(request.key.secret));
+  take_name(in, request.key);
   if (!take_kind_and_server(in, request.kind, request.server)) return std::nullopt;
   return request;
 }
@@ -174,6 +182,7 @@ ReplyBytes encode(const Reply& reply) noexcept {
   out.put(reply.attribute);
   out.put(reply.location_type);
   out.put(reply.location_id);
+  put_name(out, reply.key);
   return bytes;
 }
 
@@ -201,6 +210,7 @@ std::optional<Reply> decode_reply(std::span<const std::uint8_t> bytes) noexcept 
   in.take(reply.attribute);
   in.take(reply.location_type);
   in.take(reply.location_id);
+  take_name(in, reply.key);
   if (!known || reason > static_cast<std::uint16_t>(detail::last_reason) || (flags & ~all_flags) != 0) {
     return std::nullopt;
   }

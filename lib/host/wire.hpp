@@ -6,7 +6,10 @@
 //            server u16
 //   reply    magic u32, version u16, op u16, sequence u32, code i32, reason u16, flags u16, pid i32, listed pid i32,
 //            listed count u32, needed u64, available u64, device i32, watch u64, offset u64, size u64, page size u64,
-//            kind u16, server u16, attribute i32, location type i32, location id u32
+//            kind u16, server u16, attribute i32, location type i32, location id u32, endpoint u64, slot u32, secret[28]
+//
+// One reply comes without a request: memory for whoever has just been admitted to it. Its sequence is 0, and it says what
+// it is of.
 #pragma once
 
 #include "key.hpp"
@@ -24,7 +27,7 @@
 namespace devshare::host {
 
 inline constexpr std::uint32_t wire_magic = 0x31535644;  // "DVS1"
-inline constexpr std::uint16_t wire_version = 2;
+inline constexpr std::uint16_t wire_version = 3;
 
 enum class Op : std::uint16_t {
   hello = 1,      // the reply carries the control page
@@ -52,7 +55,7 @@ struct Request {
 
 struct Reply {
   Op op = Op::hello;
-  std::uint32_t sequence = 0;  // of the request; 0 when the exporter refuses before it has read one
+  std::uint32_t sequence = 0;  // of the request; 0: to none, a refusal of whoever connects or memory sent ahead
   acl::aclError code = 0;
   detail::Reason reason = detail::Reason::none;  // why not, when code is not 0
   std::int32_t pid = 0;                          // refusals: the number by which the exporter knows the importer
@@ -64,7 +67,7 @@ struct Reply {
   bool read_only = false;
   bool p2p_policy = false;   // allocated for access from other devices (R43)
   bool unsealed = false;     // a fallback file, whose size nothing guards
-  std::uint64_t watch = 0;   // what the key's slot of the control page holds while the key is good
+  std::uint64_t watch = 0;   // what the control page holds for it while the key or the token is good
   std::uint64_t offset = 0;  // of the shared bytes in the descriptor
   std::uint64_t size = 0;
   std::uint64_t page_size = 0;
@@ -74,12 +77,14 @@ struct Reply {
   std::int32_t attribute = 0;
   std::int32_t location_type = 0;
   std::uint32_t location_id = 0;
+  KeyName key = {};  // sent ahead: of what; with the kind, if it is a token
 
   bool operator==(const Reply&) const = default;
 };
 
 inline constexpr std::size_t request_size = 4 + 2 + 2 + 4 + 4 + 8 + 4 + 28 + 2 + 2;
-inline constexpr std::size_t reply_size = 4 + 2 + 2 + 4 + 4 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 8 + 2 + 2 + 4 + 4 + 4;
+inline constexpr std::size_t reply_size =
+    4 + 2 + 2 + 4 + 4 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 8 + 2 + 2 + 4 + 4 + 4 + 8 + 4 + 28;
 using RequestBytes = std::array<std::uint8_t, request_size>;
 using ReplyBytes = std::array<std::uint8_t, reply_size>;
 

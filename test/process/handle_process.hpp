@@ -73,6 +73,7 @@ inline acl::aclError import_from(Token token, Handle* handle, std::int32_t devic
 // One process of a story, as Process, and the calls of the handle path, each of which must succeed.
 class HandleProcess : public Process {
  public:
+  using Process::admit;
   using Process::import_fails;
 
   explicit HandleProcess(Actor& me, Switches switches = {}, std::int32_t device = 0)

@@ -209,10 +209,10 @@ TEST_CASE("messages are little-endian on every machine") {
   request.sequence = 0x04030201;
   const RequestBytes bytes = encode(request);
   CHECK(copy(bytes).size() == 60);
-  const std::vector<std::uint8_t> head = {'D', 'V', 'S', '1',  2,    0,    2,    0,    1,
+  const std::vector<std::uint8_t> head = {'D', 'V', 'S', '1',  3,    0,    2,    0,    1,
                                           2,   3,   4,   0xb3, 0xff, 0xff, 0xff, 0xef, 0xcd};
   CHECK(std::vector<std::uint8_t>(bytes.begin(), bytes.begin() + 18) == head);
-  CHECK(encode(some_reply()).size() == 100);
+  CHECK(encode(some_reply()).size() == 140);
 }
 
 TEST_CASE("B029 messages of any other length are no messages") {

@@ -44,6 +44,8 @@ class Exporter {
     std::function<void(Reply&, UniqueFd&)> memory = [](Reply&, UniqueFd&) {};
     std::function<bool(int)> instead_of_hello = [](int) { return false; };  // true: done, hang up
     std::function<bool(int)> instead_of_memory = [](int) { return false; };
+    std::function<void(int)> before_memory = [](int) {};
+    std::function<void(int)> after_memory = [](int) {};
   };
 
   explicit Exporter(Script script) : script_(std::move(script)) {
@@ -59,11 +61,28 @@ class Exporter {
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
-  KeyBytes key() const { return encode_key(new_key_name(endpoint_.name(), 0, KeyForm::text), KeyForm::text); }
+  KeyBytes key() const { return encode_key(name(), KeyForm::text); }
   std::uint64_t token() const { return encode_token({endpoint_.name(), 0, {}}); }
   int greeted() const { return greeted_; }
 
+  // What one by the book sends ahead to those it admits to a key.
+  Reply ahead(const KeyName& key) const {
+    Reply reply;
+    reply.op = Op::import_memory;
+    reply.key = key;
+    describe(reply);
+    reply.watch = word_;
+    return reply;
+  }
+  KeyName name() const { return new_key_name(endpoint_.name(), 0, KeyForm::text); }
+
  private:
+  static void describe(Reply& reply) {
+    reply.device = 0;
+    reply.size = 4096;
+    reply.page_size = 4096;
+  }
+
   void serve() {
     while (!stop_) {
       const UniqueFd importer(::accept4(endpoint_.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -96,14 +115,14 @@ class Exporter {
         descriptor = UniqueFd(::dup(page_->descriptor()));
         script_.hello(reply, descriptor);
       } else {
-        reply.device = 0;
-        reply.watch = word_;
-        reply.size = 4096;
-        reply.page_size = 4096;
+        script_.before_memory(importer);
+        describe(reply);
+        reply.watch = request->op == Op::import_memory ? word_ : page_->token_word(request->key.slot);
         descriptor = memory_file(4096);
         script_.memory(reply, descriptor);
       }
       if (send_message(importer, encode(reply), descriptor.get(), 0) != 0) return;
+      if (!hello) script_.after_memory(importer);
     }
   }
 

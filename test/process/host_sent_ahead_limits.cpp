@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much an exporter sends ahead, of what, and that its importers keep it: each time by an exporter that has stopped,
+// whose importers have what was sent and nothing else.
+#include "handle_process.hpp"
+#include "meeting.hpp"
+#include "support/catch.hpp"
+#include "support/descriptors.hpp"
+
+#include "host/asked_ahead.hpp"
+
+#include <string>
+#include <vector>
+
+using namespace devshare;
+using namespace devshare::test;
+
+namespace {
+
+constexpr int for_each_importer = 8;
+
+void share_some(Actor& me, const Process& a, const std::string& importer, std::int32_t number, int keys) {
+  for (int i = 0; i < keys; ++i) {
+    const Key key = a.export_key(a.allocate(), listed);
+    a.admit(key, number);
+    me.send(importer, key);
+  }
+}
+
+// How many of the next keys can be had without their exporter.
+int import_without_exporter(Actor& me, int keys) {
+  int imported = 0;
+  for (int i = 0; i < keys; ++i) {
+    const Key key = me.receive<Key>("A");
+    void* memory = nullptr;
+    if (api().aclrtIpcMemImportByKey(&memory, key.bytes, 1) == 0) {
+      ++imported;
+    } else {
+      me.expect_equal(host::last_cause().reason, Reason::timed_out, "the reason of the refused import");
+    }
+  }
+  return imported;
+}
+
+}  // namespace
+
+TEST_CASE("an importer is sent eight things ahead") {
+  Story story;
+  story.stop("A", at("admitted"));
+  story.resume("A", at("B", "done"));
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    share_some(me, a, "B", meet_importer(me, a), for_each_importer + 1);
+    me.step("admitted");
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me, {{"DEADLINE_MS", "300"}});
+    meet_exporter(me, b);
+    me.pause_until("A", "admitted");
+    me.expect_equal(import_without_exporter(me, for_each_importer), for_each_importer, "of eight all");
+    me.expect_equal(import_without_exporter(me, 1), 0, "and of the ninth nothing");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("an importer that takes what it is sent is sent more") {
+  Story story;
+  story.stop("A", at("fourth"));
+  story.resume("A", at("B", "done"));
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    const std::int32_t importer = meet_importer(me, a);
+    for (const char* const step : {"first", "second", "third", "fourth"}) {
+      share_some(me, a, "B", importer, for_each_importer);
+      me.step(step);
+      me.pause_until("B", step);
+    }
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me, {{"DEADLINE_MS", "300"}});
+    meet_exporter(me, b);
+    for (const char* const step : {"first", "second", "third"}) {
+      me.expect_equal(import_without_exporter(me, for_each_importer), for_each_importer, "all are imported");
+      me.step(step);
+    }
+    me.pause_until("A", "fourth");
+    me.expect_equal(import_without_exporter(me, for_each_importer), for_each_importer, "these with nobody there");
+    me.step("done");
+    me.step("fourth");
+  });
+  story.run();
+}
+
+TEST_CASE("an exporter sends 64 things ahead to all of its importers together") {
+  std::vector<std::string> importers;
+  for (int i = 0; i < 9; ++i) importers.push_back("B" + std::to_string(i));
+  Story story;
+  story.stop("A", at("admitted"));
+  story.resume("A", at("B8", "done"));
+  story.actor("A", [importers](Actor& me) {
+    const Process a(me);
+    for (const std::string& importer : importers) {
+      share_some(me, a, importer, meet_importer(me, a, importer), for_each_importer);
+    }
+    me.step("admitted");
+    me.pause_until("B8", "done");
+  });
+  for (const std::string& importer : importers) {
+    story.actor(importer, [last = importer == "B8"](Actor& me) {
+      const Process b(me, {{"DEADLINE_MS", "100"}});
+      meet_exporter(me, b);
+      me.pause_until("A", "admitted");
+      me.expect_equal(import_without_exporter(me, for_each_importer), last ? 0 : for_each_importer, "had ahead");
+      if (last) {
+        for (int i = 0; i < 8; ++i) me.pause_until("B" + std::to_string(i), "done");
+      }
+      me.step("done");
+    });
+  }
+  story.run();
+}
+
+TEST_CASE("an importer that meets another exporter keeps what the first has sent it") {
+  Story story;
+  story.stop("A", at("admitted"));
+  story.resume("A", at("B", "done"));
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    share_some(me, a, "B", meet_importer(me, a), 2);
+    me.step("admitted");
+    me.pause_until("B", "done");
+  });
+  story.actor("X", [](Actor& me) {
+    const Process x(me);
+    me.send("B", x.export_key(x.allocate(), open_to_all));
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me, {{"DEADLINE_MS", "300"}});
+    meet_exporter(me, b);
+    me.pause_until("A", "admitted");
+    b.import_key(me.receive<Key>("X"));
+    me.expect_equal(import_without_exporter(me, 2), 2, "both of A's");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("imports that are asked for together take what was sent ahead first") {
+  Story story;
+  story.stop("A", at("admitted"));
+  story.resume("A", at("B", "done"));
+  story.actor("A", [](Actor& me) {
+    const Process a(me);
+    share_some(me, a, "B", meet_importer(me, a), 5);
+    me.step("admitted");
+    me.pause_until("B", "done");
+  });
+  story.actor("B", [](Actor& me) {
+    const Process b(me, {{"DEADLINE_MS", "300"}});
+    meet_exporter(me, b);
+    std::vector<Key> keys;
+    for (int i = 0; i < 5; ++i) keys.push_back(me.receive<Key>("A"));
+    me.pause_until("A", "admitted");
+    const std::size_t before = count_descriptors();
+    std::vector<host::ExpectedImport> imports;
+    for (const Key& key : keys) imports.push_back({host::ExpectedImport::By::key, key.bytes});
+    host::ask_ahead(imports);
+    me.expect_equal(count_descriptors(), before + keys.size(), "all have come");
+    for (const Key& key : keys) b.import_key(key);
+    host::forget_asked_ahead();
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("importers that end make room for what is sent to others") {
+  Story story;
+  story.stop("A", at("admitted"));
+  story.resume("A", at("C", "done"));
+  std::vector<std::string> importers;
+  for (int i = 0; i < 8; ++i) importers.push_back("B" + std::to_string(i));
+  story.actor("A", [importers](Actor& me) {
+    const Process a(me);
+    for (const std::string& importer : importers) {
+      share_some(me, a, importer, meet_importer(me, a, importer), for_each_importer);
+    }
+    me.step("sent");
+    me.expect(soon([] { return host::counters().connections == 0; }), "A forgets importers that ended");
+    share_some(me, a, "C", meet_importer(me, a, "C"), for_each_importer);
+    me.step("admitted");
+    me.pause_until("C", "done");
+  });
+  for (const std::string& importer : importers) {
+    story.actor(importer, [](Actor& me) {
+      const Process b(me);
+      meet_exporter(me, b);
+      me.pause_until("A", "sent");
+    });
+  }
+  story.actor("C", [](Actor& me) {
+    const Process c(me, {{"DEADLINE_MS", "300"}});
+    meet_exporter(me, c);
+    me.pause_until("A", "admitted");
+    me.expect_equal(import_without_exporter(me, for_each_importer), for_each_importer, "all are imported");
+    me.step("done");
+  });
+  story.run();
+}
+
+TEST_CASE("memory whose holders nobody counts is not sent ahead: over the fabric, and of the host") {
+  for (const bool of_the_host : {false, true}) {
+    CAPTURE(of_the_host);
+    Story story;
+    story.stop("A", at("admitted"));
+    story.resume("A", at("B", "done"));
+    story.actor("A", [of_the_host](Actor& me) {
+      const HandleProcess a(me, {{"PROFILE", "a3"}});
+      const std::int32_t importer = meet_importer(me, a);
+      const Token token =
+          of_the_host ? a.share(a.make_at({0, acl::mem_location_type::host}, acl::mem_attr::ddr_huge), listed)
+                      : a.share(a.make(), listed, TokenKind::fabric);
+      a.admit(token, importer);
+      me.send("B", token);
+      me.step("admitted");
+      me.pause_until("B", "done");
+      me.pause_until("B", "imported");
+    });
+    story.actor("B", [](Actor& me) {
+      const HandleProcess b(me, {{"PROFILE", "a3"}, {"DEADLINE_MS", "200"}});
+      meet_exporter(me, b);
+      const auto token = me.receive<Token>("A");
+      me.pause_until("A", "admitted");
+      b.import_fails(token, code::rt_drv_internal, Reason::timed_out);
+      me.step("done");
+      b.import(token);
+      me.step("imported");
+    });
+    story.run();
+  }
+}
