@@ -97,6 +97,7 @@ class Server {
   bool serve(int socket, const Peer& peer);
   void remember_hello(int socket, const Request& hello);
   void forget_what_was_read(Connection& connection);
+  static std::size_t most_ahead_of_all() noexcept;
   void drop(int socket);
   bool watch(int descriptor, std::uint32_t events) noexcept;
 
@@ -109,6 +110,7 @@ class Server {
   std::mutex mutex_;      // the connections; held across accept, so that fork sees every socket
   std::unordered_map<int, Connection> connections_;  // which there are the service thread alone changes
   std::size_t ahead_ = 0;                            // of all connections
+  const std::size_t most_ahead_of_all_ = most_ahead_of_all();
   std::atomic<std::size_t> connection_count_{0};
   pthread_t thread_{};
   bool running_ = false;

@@ -7,6 +7,7 @@
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,10 +15,7 @@
 namespace devshare::host {
 namespace {
 
-// Unread by one importer, and by all. The kernel bounds what a user has on its way by his descriptor limit, and refuses
-// whoever comes then: an answer that was asked for, too.
-constexpr std::size_t most_ahead = 8;
-constexpr std::size_t most_ahead_of_all = 64;
+constexpr std::size_t most_ahead = 8;  // unread by one importer
 
 bool has_read_everything(int socket) noexcept {
   int unread = 0;
@@ -25,6 +23,15 @@ bool has_read_everything(int socket) noexcept {
 }
 
 }  // namespace
+
+// Unread by all. The kernel lets a user have as many descriptors on their way as one process may have, and refuses
+// whoever comes then: an answer that was asked for, too, and that of another process.
+std::size_t Server::most_ahead_of_all() noexcept {
+  constexpr std::size_t most = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return most;
+  return std::min<std::size_t>(most, limit.rlim_cur / 64);
+}
 
 void Server::forget_what_was_read(Connection& connection) {
   if (connection.ahead.empty() || !has_read_everything(connection.socket.get())) return;
@@ -34,14 +41,14 @@ void Server::forget_what_was_read(Connection& connection) {
 
 void Server::send_ahead(const Answer& answer, const MemoryName& memory, const Whitelist& admitted) {
   const std::scoped_lock lock(mutex_);
-  if (ahead_ == most_ahead_of_all) {
+  if (ahead_ == most_ahead_of_all_) {
     for (auto& [socket, connection] : connections_) forget_what_was_read(connection);
   }
   for (auto& [socket, connection] : connections_) {
     if (!connection.greeted || connection.server != profile().server) continue;
     if (admitted.judge(connection.peer, connection.claimed_pid) != Whitelist::Verdict::admitted) continue;
     if (connection.ahead.size() == most_ahead) forget_what_was_read(connection);
-    if (connection.ahead.size() == most_ahead || ahead_ == most_ahead_of_all) continue;
+    if (connection.ahead.size() == most_ahead || ahead_ == most_ahead_of_all_) continue;
     if (send_message(socket, encode(answer.reply), answer.descriptor, MSG_DONTWAIT) != 0) continue;
     connection.ahead.push_back(memory);
     ++ahead_;

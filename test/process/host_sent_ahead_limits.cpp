@@ -8,6 +8,8 @@
 
 #include "host/asked_ahead.hpp"
 
+#include <sys/resource.h>
+
 #include <string>
 #include <vector>
 
@@ -24,6 +26,13 @@ void share_some(Actor& me, const Process& a, const std::string& importer, std::i
     a.admit(key, number);
     me.send(importer, key);
   }
+}
+
+bool set_descriptor_limit(rlim_t soft) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = soft;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 // How many of the next keys can be had without their exporter.
@@ -93,33 +102,43 @@ TEST_CASE("an importer that takes what it is sent is sent more") {
   story.run();
 }
 
-TEST_CASE("an exporter sends 64 things ahead to all of its importers together") {
-  std::vector<std::string> importers;
-  for (int i = 0; i < 9; ++i) importers.push_back("B" + std::to_string(i));
-  Story story;
-  story.stop("A", at("admitted"));
-  story.resume("A", at("B8", "done"));
-  story.actor("A", [importers](Actor& me) {
-    const Process a(me);
-    for (const std::string& importer : importers) {
-      share_some(me, a, importer, meet_importer(me, a, importer), for_each_importer);
-    }
-    me.step("admitted");
-    me.pause_until("B8", "done");
-  });
-  for (const std::string& importer : importers) {
-    story.actor(importer, [last = importer == "B8"](Actor& me) {
-      const Process b(me, {{"DEADLINE_MS", "100"}});
-      meet_exporter(me, b);
-      me.pause_until("A", "admitted");
-      me.expect_equal(import_without_exporter(me, for_each_importer), last ? 0 : for_each_importer, "had ahead");
-      if (last) {
-        for (int i = 0; i < 8; ++i) me.pause_until("B" + std::to_string(i), "done");
+TEST_CASE("an exporter sends so much ahead to all of its importers together, by its descriptor limit, and 64 at most") {
+  struct Limit {
+    rlim_t descriptors;
+    int importers;  // that are sent all of theirs; one more is sent nothing
+  };
+  for (const Limit limit : {Limit{1024, 2}, Limit{4096, 8}, Limit{8192, 8}}) {
+    CAPTURE(limit.descriptors);
+    if (!set_descriptor_limit(limit.descriptors)) continue;  // more than this user may have
+    std::vector<std::string> importers;
+    for (int i = 0; i <= limit.importers; ++i) importers.push_back("B" + std::to_string(i));
+    const std::string last = importers.back();
+    Story story;
+    story.stop("A", at("admitted"));
+    story.resume("A", at(last, "done"));
+    story.actor("A", [importers, last, limit](Actor& me) {
+      me.expect(set_descriptor_limit(limit.descriptors), "A may have so many");
+      const Process a(me);
+      for (const std::string& importer : importers) {
+        share_some(me, a, importer, meet_importer(me, a, importer), for_each_importer);
       }
-      me.step("done");
+      me.step("admitted");
+      me.pause_until(last, "done");
     });
+    for (const std::string& importer : importers) {
+      story.actor(importer, [importers, is_last = importer == last](Actor& me) {
+        const Process b(me, {{"DEADLINE_MS", "100"}});
+        meet_exporter(me, b);
+        me.pause_until("A", "admitted");
+        me.expect_equal(import_without_exporter(me, for_each_importer), is_last ? 0 : for_each_importer, "had ahead");
+        if (is_last) {
+          for (std::size_t i = 0; i + 1 < importers.size(); ++i) me.pause_until(importers[i], "done");
+        }
+        me.step("done");
+      });
+    }
+    story.run();
   }
-  story.run();
 }
 
 TEST_CASE("an importer that meets another exporter keeps what the first has sent it") {
