@@ -60,10 +60,10 @@ bool Server::on_its_way(const MemoryName& memory) {
   if (ahead_ == 0) return false;
   bool found = false;
   for (auto& [socket, connection] : connections_) {
-    const auto sent = [&] { return std::find(connection.ahead.begin(), connection.ahead.end(), memory); };
-    if (sent() == connection.ahead.end()) continue;
+    const std::vector<MemoryName>& ahead = connection.ahead;
+    if (std::find(ahead.begin(), ahead.end(), memory) == ahead.end()) continue;
     forget_what_was_read(connection);
-    found = found || sent() != connection.ahead.end();
+    found = found || !ahead.empty();
   }
   return found;
 }
