@@ -35,6 +35,9 @@ class StreamRef {
   // For a launch, or an ACL call. The default stream's is null.
   acl::aclrtStream native_handle() const noexcept { return native_; }
 
+  // For the library's own sources.
+  const detail::Session& session() const noexcept DEVSHARE_LIFETIMEBOUND { return device_.session(); }
+
   friend bool operator==(const StreamRef& a, const StreamRef& b) noexcept {
     return a.native_ == b.native_ && a.device_ == b.device_;
   }

@@ -55,15 +55,15 @@ Result<void> StreamPolicy::close(const Session& session, const Value& value) noe
 
 // R42: what a stream does not do with memory of another device is a copy between it and the host.
 Result<void> enqueue_copy(const StreamRef& stream, const Copy& copy) noexcept {
-  const Device device = stream.device();
+  const std::int32_t device = stream.device().number();
   const bool with_host = copy.other_device_address == nullptr;
   const bool leaves = copy.size > copy.room;
   if (leaves || (with_host && copy_forbidden(copy.device_address))) {
     return Error(leaves ? Errc::out_of_range : Errc::cross_device_copy, copy.operation,
-                 {.device = device.number(), .needed = copy.size, .available = copy.room});
+                 {.device = device, .needed = copy.size, .available = copy.room});
   }
-  return call_on<&Table::aclrtMemcpyAsync>(device.session(), device.number(), copy.operation, copy.to, copy.room,
-                                           copy.from, copy.size, copy.kind, stream.native_handle());
+  return call_on<&Table::aclrtMemcpyAsync>(stream.session(), device, copy.operation, copy.to, copy.room, copy.from,
+                                           copy.size, copy.kind, stream.native_handle());
 }
 
 }  // namespace detail
