@@ -48,7 +48,11 @@ class TaskMemory {
     Piece* const piece = first_;
     if (piece == nullptr) return nullptr;
     first_ = piece->next;
-    if (first_ == nullptr) last_ = nullptr;
+    if (first_ != nullptr) {
+      prepare(first_);
+    } else {
+      last_ = nullptr;
+    }
     --size_;
     return piece;
   }
@@ -57,6 +61,11 @@ class TaskMemory {
   struct Piece {
     Piece* next;
   };
+  // Who ended the task that was there had it last on another processor, mostly: it is fetched before it is needed.
+  static void prepare(const Piece* piece) noexcept {
+    __builtin_prefetch(piece, 1);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(piece) + piece_bytes / 2, 1);
+  }
   Piece* first_ = nullptr;
   Piece* last_ = nullptr;
   std::size_t size_ = 0;
