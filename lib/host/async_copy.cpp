@@ -23,7 +23,7 @@ constexpr Task::Kind kind_of(std::uint64_t count) { return count <= brief_bytes 
 
 class CopyTask final : public Task {
  public:
-  CopyTask(void* destination, QueuedEnd&& to, QueuedEnd&& from, std::uint64_t count)
+  CopyTask(void* destination, CopyEnd&& to, CopyEnd&& from, std::uint64_t count)
       : Task(acl::Entry::aclrtMemcpyAsync, kind_of(count)),
         destination_(destination),
         to_(std::move(to)),
@@ -31,21 +31,25 @@ class CopyTask final : public Task {
         count_(count) {}
 
   acl::aclError run() override {
-    if (const acl::aclError refused = to_.check_still_there()) return refused;
-    if (const acl::aclError refused = from_.check_still_there()) return refused;
-    return move_bytes(*to_, destination_, *from_, count_);
+    if (const acl::aclError refused = check_still_there(to_)) return refused;
+    if (const acl::aclError refused = check_still_there(from_)) return refused;
+    return move_bytes(to_, destination_, from_, count_);
+  }
+  void give_up(EndedPins& pins) noexcept override {
+    to_.end(pins);
+    from_.end(pins);
   }
 
  private:
   void* destination_;
-  QueuedEnd to_;
-  QueuedEnd from_;
+  CopyEnd to_;
+  CopyEnd from_;
   std::uint64_t count_;
 };
 
 class FillTask final : public Task {
  public:
-  FillTask(void* destination, QueuedEnd&& to, unsigned char byte, std::uint64_t count)
+  FillTask(void* destination, CopyEnd&& to, unsigned char byte, std::uint64_t count)
       : Task(acl::Entry::aclrtMemsetAsync, kind_of(count)),
         destination_(destination),
         to_(std::move(to)),
@@ -53,16 +57,32 @@ class FillTask final : public Task {
         count_(count) {}
 
   acl::aclError run() override {
-    if (const acl::aclError refused = to_.check_still_there()) return refused;
-    return fill_bytes(*to_, destination_, byte_, count_);
+    if (const acl::aclError refused = check_still_there(to_)) return refused;
+    return fill_bytes(to_, destination_, byte_, count_);
   }
+  void give_up(EndedPins& pins) noexcept override { to_.end(pins); }
 
  private:
   void* destination_;
-  QueuedEnd to_;
+  CopyEnd to_;
   unsigned char byte_;
   std::uint64_t count_;
 };
+
+[[gnu::cold]] acl::aclError refuse_kind(acl::aclrtMemcpyKind kind) {
+  return refuse(code::invalid_param, Reason::bad_argument,
+                fmt::format("{} is no kind of aclrtMemcpyAsync: 0 to 7 are", kind));
+}
+
+[[gnu::cold]] acl::aclError refuse_count(std::size_t count, const char* most_is, std::size_t most) {
+  return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = most},
+                fmt::format("count {} is more than {} {}", count, most_is, most));
+}
+
+[[gnu::cold]] acl::aclError refuse_host_to_host() {
+  return refuse(code::rt_feature_not_support, Reason::unsupported,
+                "no asynchronous copy from host memory to host memory: use memcpy, or aclrtMemcpy");
+}
 
 template <class T, class... Arguments>
 acl::aclError put(const StreamPlace& place, bool waits, Arguments&&... arguments) {
@@ -78,51 +98,33 @@ acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void
   if (dst == nullptr || src == nullptr) {
     return refuse(code::invalid_param, Reason::bad_argument, dst == nullptr ? "dst is null" : "src is null");
   }
-  if (kind < kind::host_to_host || kind > kind::inter_device_to_device) {
-    return refuse(code::invalid_param, Reason::bad_argument,
-                  fmt::format("{} is no kind of aclrtMemcpyAsync: 0 to 7 are", kind));
-  }
-  if (count > destMax) {
-    return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = destMax},
-                  fmt::format("count {} is more than destMax {}", count, destMax));
-  }
+  if (kind < kind::host_to_host || kind > kind::inter_device_to_device) return refuse_kind(kind);
+  if (count > destMax) return refuse_count(count, "destMax", destMax);
   StreamPlace place;
   if (const aclError refused = place_of(stream, &place)) return refused;
   CopyEnd to;
   CopyEnd from;
-  if (const aclError refused = resolve_end(dst, count, &to)) return refused;
-  if (const aclError refused = resolve_end(src, count, &from)) return refused;
-  if (!to.on_device() && !from.on_device()) {
-    return refuse(code::rt_feature_not_support, Reason::unsupported,
-                  "no asynchronous copy from host memory to host memory: use memcpy, or aclrtMemcpy");
-  }
+  if (const aclError refused = resolve_end(dst, count, CopyWay::in_stream, &to)) return refused;
+  if (const aclError refused = resolve_end(src, count, CopyWay::in_stream, &from)) return refused;
+  if (!to.on_device() && !from.on_device()) return refuse_host_to_host();
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
   const bool waits = !page_locked(to, count) || !page_locked(from, count);
-  QueuedEnd queued_to;
-  QueuedEnd queued_from;
-  if (const aclError refused = queued_to.take(std::move(to))) return refused;
-  if (const aclError refused = queued_from.take(std::move(from))) return refused;
-  return put<CopyTask>(place, waits, dst, std::move(queued_to), std::move(queued_from), count);
+  return put<CopyTask>(place, waits, dst, std::move(to), std::move(from), count);
 }
 
 acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
                                       aclrtStream stream) {
   if (devPtr == nullptr) return refuse(code::invalid_param, Reason::bad_argument, "devPtr is null");
-  if (count > maxCount) {
-    return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = maxCount},
-                  fmt::format("count {} is more than maxCount {}", count, maxCount));
-  }
+  if (count > maxCount) return refuse_count(count, "maxCount", maxCount);
   StreamPlace place;
   if (const aclError refused = place_of(stream, &place)) return refused;
   if (count == 0) return code::success;
   CopyEnd to;
-  if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
+  if (const aclError refused = resolve_end(devPtr, count, CopyWay::in_stream, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
   const bool waits = !page_locked(to, count);
-  QueuedEnd queued;
-  if (const aclError refused = queued.take(std::move(to))) return refused;
-  return put<FillTask>(place, waits, devPtr, std::move(queued), static_cast<unsigned char>(value), count);
+  return put<FillTask>(place, waits, devPtr, std::move(to), static_cast<unsigned char>(value), count);
 }
 
 }  // namespace devshare::host

@@ -107,6 +107,16 @@ bool retire(Block& block) {
   return true;
 }
 
+// A call that is refused after all has had a task's pin for a moment, and is no stream's.
+Block::Retired retire_unless_in_stream(Block& block) {
+  Block::Retired retired = block.retire_unless_queued();
+  for (int tried = 0; retired == Block::Retired::in_stream && tried < 10; ++tried) {
+    std::this_thread::yield();
+    retired = block.retire_unless_queued();
+  }
+  return retired;
+}
+
 // Gives back the bytes, the address and the record of a block that nobody can find.
 void discard(Block& block) {
   close_block_bytes(block);
@@ -174,21 +184,21 @@ bool ExporterWatch::gone_now() const noexcept {
   return death != nullptr && (death->load(std::memory_order_acquire) & FUTEX_OWNER_DIED) != 0;
 }
 
-PinnedBlock::PinnedBlock(const void* address) noexcept {
+PinnedBlock::PinnedBlock(const void* address, Pin pin) noexcept : pin_(pin) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::uint32_t number = window_word(at);
   if (number == 0) return;
   Block& block = named_pool.load(std::memory_order_relaxed)->at(number);
-  if (!block.pin()) return;
+  if (!block.pin(pin)) return;
   // Between the table and the pin the record may have become another block's.
   if (block.contains(at)) [[likely]] {
     block_ = &block;
   } else {
-    block.unpin();
+    block.unpin(pin);
   }
 }
 
-void PinnedBlock::unpin() noexcept { block_->unpin(); }
+void PinnedBlock::unpin() noexcept { block_->unpin(pin_); }
 
 std::uintptr_t PinnedBlock::base() const noexcept { return block_->base; }
 std::uint64_t PinnedBlock::size() const noexcept { return block_->size; }
@@ -210,6 +220,27 @@ bool PinnedBlock::exporter_gone() const noexcept { return block_->watch.gone(); 
 
 int PinnedBlock::descriptor() const noexcept {
   return block_->descriptor_users.load(std::memory_order_acquire) != 0 ? block_->descriptor : -1;
+}
+
+void EndedPins::add(PinnedBlock&& ended) noexcept {
+  Block* const block = std::exchange(ended.block_, nullptr);
+  if (block == nullptr) return;
+  for (Sum& sum : sums_) {
+    if (sum.block != block) continue;
+    sum.pins += static_cast<std::uint64_t>(ended.pin_);
+    return;
+  }
+  Sum& sum = sums_[next_++ % sums_.size()];
+  give_up(sum);
+  sum = {block, static_cast<std::uint64_t>(ended.pin_)};
+}
+
+void EndedPins::give_up(const Sum& sum) noexcept {
+  if (sum.block != nullptr) sum.block->unpin(sum.pins);
+}
+
+EndedPins::~EndedPins() {
+  for (const Sum& sum : sums_) give_up(sum);
 }
 
 std::byte* PinnedBlock::view() const {
@@ -309,7 +340,7 @@ acl::aclError free_block(void* address) {
                                            at - pinned.base(), pinned.base()));
     }
     block = pinned.record();
-    switch (block->retire_unless_queued()) {
+    switch (retire_unless_in_stream(*block)) {
       case Block::Retired::in_stream:
         return refuse(acl::code::rt_drv_internal, Reason::in_use,
                       fmt::format("{} is used by a task that is still in a stream: synchronise the stream first, or "
@@ -440,7 +471,7 @@ bool retire_import(const void* address, Block** retired) {
   const PinnedBlock pinned(address);
   if (!pinned || pinned.origin() != Origin::imported) return true;
   Block* const block = pinned.record();
-  switch (block->retire_unless_queued()) {
+  switch (retire_unless_in_stream(*block)) {
     case Block::Retired::in_stream:
       return false;
     case Block::Retired::yes:

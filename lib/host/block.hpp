@@ -11,6 +11,7 @@
 
 #include <devshare/acl/types.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -45,15 +46,24 @@ struct Block;  // defined in block_record.hpp, for block.cpp and copy.cpp only
 struct PhysicalMemory;
 class AliasRange;
 
+// Whose a pin is. Memory that a task in a stream has pinned is not freed: a free says so instead of waiting (R5). As a
+// number, what the pin adds to the word of the block's life.
+enum class Pin : std::uint64_t {
+  of_call = 1,
+  of_task = (std::uint64_t{1} << 32) + 1,
+};
+
 // A block that cannot go away while this object lives. Empty when the address names no live block.
 class PinnedBlock {
  public:
   PinnedBlock() noexcept = default;
-  explicit PinnedBlock(const void* address) noexcept;  // any address inside the block
-  PinnedBlock(PinnedBlock&& other) noexcept : block_(other.release()) {}
+  explicit PinnedBlock(const void* address, Pin pin = Pin::of_call) noexcept;  // any address inside the block
+  PinnedBlock(PinnedBlock&& other) noexcept : block_(std::exchange(other.block_, nullptr)), pin_(other.pin_) {}
   PinnedBlock& operator=(PinnedBlock&& other) noexcept {
-    PinnedBlock taken(std::move(other));
-    std::swap(block_, taken.block_);
+    Block* const taken = std::exchange(other.block_, nullptr);
+    if (block_ != nullptr) unpin();
+    block_ = taken;
+    pin_ = other.pin_;
     return *this;
   }
   ~PinnedBlock() {
@@ -87,14 +97,37 @@ class PinnedBlock {
   // Null with a refusal recorded when it cannot be mapped or the exporter is gone.
   std::byte* view() const;
 
-  // For the files that include block_record.hpp. Whoever releases the record ends its pin.
+  // For the files that include block_record.hpp.
   Block* record() const noexcept { return block_; }
-  Block* release() noexcept { return std::exchange(block_, nullptr); }
 
  private:
+  friend class EndedPins;
   void unpin() noexcept;
 
   Block* block_ = nullptr;
+  Pin pin_ = Pin::of_call;
+};
+
+// Pins that are given up together: those of one block in one step, so that whoever pins it meanwhile has its word taken
+// away once and not each time.
+class EndedPins {
+ public:
+  EndedPins() noexcept = default;
+  EndedPins(const EndedPins&) = delete;
+  EndedPins& operator=(const EndedPins&) = delete;
+  ~EndedPins();
+
+  void add(PinnedBlock&& ended) noexcept;  // there may be none in it
+
+ private:
+  struct Sum {
+    Block* block = nullptr;
+    std::uint64_t pins = 0;
+  };
+  static void give_up(const Sum& sum) noexcept;
+
+  std::array<Sum, 8> sums_;
+  std::size_t next_ = 0;  // is given up when there is one more block
 };
 
 struct ImportedBytes {

@@ -29,10 +29,10 @@ struct Block {
   bool sealed = true;
   std::uint64_t page_bytes = 0;  // of the machine, behind it; 0: memory that is the program's own
   bool populate = false;         // a mapping of it has all pages from the start
+  std::atomic<bool> accessible{true};
   ExporterWatch watch;
   std::shared_ptr<const PhysicalMemory> memory;  // of a mapped piece
   AliasRange* alias = nullptr;                   // of its reservation, where it is shown
-  std::atomic<bool> accessible{true};
   std::atomic<bool> populated{false};  // it was mapped with all its pages
 
   // Of a mapped piece too, and guarded by the mutex of the reservations.
@@ -41,15 +41,15 @@ struct Block {
   std::int32_t access_given = -1;  // the type of location that aclrtMemSetAccess named, -1: it was not called
 
   // Its life: the live bit, how many of the pins are those of tasks in streams, and the pins. A dying block takes no
-  // new pins; whoever ends it waits for the old ones. All in one word: it is what two threads that work on the same
-  // memory take from each other.
+  // new pins; whoever ends it waits for the old ones. All in one word, on a cache line of its own: it is what two
+  // threads that work on the same memory take from each other.
   static constexpr std::uint64_t live_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t queued_one = std::uint64_t{1} << 32;
-  std::atomic<std::uint64_t> life{0};
+  alignas(64) std::atomic<std::uint64_t> life{0};
 
   // Its bytes: cold (descriptor only), mapped (view). A mapped import has no descriptor. The count of users lets a
   // descriptor be closed under copies that are in a system call on it: one for being open, one for each such copy.
-  int descriptor = -1;
+  alignas(64) int descriptor = -1;
   bool descriptor_lent = false;  // another's: not closed, not counted
   bool view_lent = false;        // likewise
   std::atomic<std::uint32_t> descriptor_users{0};
@@ -57,25 +57,18 @@ struct Block {
   std::atomic<std::uint64_t> copied{0};    // bytes copied while cold
   std::atomic<std::uint64_t> last_use{0};  // of a cold import: a growing number
 
-  bool pin() noexcept {
-    if ((life.fetch_add(1, std::memory_order_acquire) & live_bit) != 0) [[likely]]
+  bool pin(Pin pin = Pin::of_call) noexcept {
+    if ((life.fetch_add(static_cast<std::uint64_t>(pin), std::memory_order_acquire) & live_bit) != 0) [[likely]]
       return true;
-    unpin();
+    unpin(pin);
     return false;
   }
 
-  void unpin() noexcept { take_off(1); }
-
-  // A pin becomes that of a task in a stream, and ends with it. False, and it stays what it was, when the block is
-  // ending: whoever ends it waits for pins, and would wait for the stream.
-  bool queue_pin() noexcept {
-    if ((life.fetch_add(queued_one, std::memory_order_acq_rel) & live_bit) != 0) [[likely]]
-      return true;
-    unqueue_pin();
-    return false;
+  void unpin(Pin pin = Pin::of_call) noexcept { unpin(static_cast<std::uint64_t>(pin)); }
+  void unpin(std::uint64_t pins) noexcept {  // a sum of them
+    if (life.fetch_sub(pins, std::memory_order_acq_rel) == pins) [[unlikely]]
+      life.notify_all();
   }
-  void unqueue_pin() noexcept { life.fetch_sub(queued_one, std::memory_order_acq_rel); }
-  void unpin_queued() noexcept { take_off(queued_one + 1); }
 
   // Ends its life, unless a task in a stream has a pin. Other pins are waited for by whoever ends it.
   enum class Retired : std::uint8_t { yes, in_stream, before };
@@ -97,12 +90,6 @@ struct Block {
   bool needs_view() const noexcept { return page_bytes > normal_page_bytes(); }
 
   bool contains(std::uintptr_t address) const noexcept { return address - base < std::max(size, backed); }
-
- private:
-  void take_off(std::uint64_t pins) noexcept {
-    if (life.fetch_sub(pins, std::memory_order_acq_rel) == pins) [[unlikely]]
-      life.notify_all();
-  }
 };
 
 }  // namespace devshare::host

@@ -32,8 +32,8 @@ acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src
   if (dst == src) return 0;
   CopyEnd to;
   CopyEnd from;
-  if (const aclError refused = resolve_end(dst, count, &to)) return refused;
-  if (const aclError refused = resolve_end(src, count, &from)) return refused;
+  if (const aclError refused = resolve_end(dst, count, CopyWay::blocking, &to)) return refused;
+  if (const aclError refused = resolve_end(src, count, CopyWay::blocking, &from)) return refused;
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::blocking)) return refused;
   return move_bytes(to, dst, from, count);
@@ -49,7 +49,7 @@ acl::aclError calls::aclrtMemset(void* devPtr, std::size_t maxCount, std::int32_
   if (const aclError refused = current_device(&device)) return refused;
   if (count == 0) return 0;
   CopyEnd to;
-  if (const aclError refused = resolve_end(devPtr, count, &to)) return refused;
+  if (const aclError refused = resolve_end(devPtr, count, CopyWay::blocking, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
   return fill_bytes(to, devPtr, static_cast<unsigned char>(value), count);
 }

@@ -91,33 +91,36 @@ acl::aclError check_direction(const Request& request) {
 }
 
 acl::aclError resolve(Request* request) {
-  if (const acl::aclError refused = resolve_end(request->destination, request->to_span, &request->to)) return refused;
-  if (const acl::aclError refused = resolve_end(request->source, request->from_span, &request->from)) return refused;
+  const CopyWay way = request->way;
+  if (const acl::aclError refused = resolve_end(request->destination, request->to_span, way, &request->to))
+    return refused;
+  if (const acl::aclError refused = resolve_end(request->source, request->from_span, way, &request->from))
+    return refused;
   if (const acl::aclError refused = check_direction(*request)) return refused;
   if (const acl::aclError refused = check_writable(request->to)) return refused;
-  return check_devices(request->to, request->from, request->kind, request->way);
+  return check_devices(request->to, request->from, request->kind, way);
 }
 
 class Copy2dTask final : public Task {
  public:
-  Copy2dTask(const Request& request, QueuedEnd&& to, QueuedEnd&& from)
+  explicit Copy2dTask(Request&& request)
       : Task(acl::Entry::aclrtMemcpy2dAsync, Kind::work),
         destination_(request.destination),
         rows_(request.rows),
-        to_(std::move(to)),
-        from_(std::move(from)) {}
+        to_(std::move(request.to)),
+        from_(std::move(request.from)) {}
 
   acl::aclError run() override {
-    if (const acl::aclError refused = to_.check_still_there()) return refused;
-    if (const acl::aclError refused = from_.check_still_there()) return refused;
-    return move_rows(*to_, destination_, *from_, rows_);
+    if (const acl::aclError refused = check_still_there(to_)) return refused;
+    if (const acl::aclError refused = check_still_there(from_)) return refused;
+    return move_rows(to_, destination_, from_, rows_);
   }
 
  private:
   void* destination_;
   Rows rows_;
-  QueuedEnd to_;
-  QueuedEnd from_;
+  CopyEnd to_;
+  CopyEnd from_;
 };
 
 }  // namespace
@@ -149,11 +152,7 @@ acl::aclError calls::aclrtMemcpy2dAsync(void* dst, std::size_t dpitch, const voi
   if (const aclError refused = place_of(stream, &place)) return refused;
   if (const aclError refused = resolve(&request)) return refused;
   const bool waits = !page_locked(request.to, request.to_span) || !page_locked(request.from, request.from_span);
-  QueuedEnd to;
-  QueuedEnd from;
-  if (const aclError refused = to.take(std::move(request.to))) return refused;
-  if (const aclError refused = from.take(std::move(request.from))) return refused;
-  auto task = std::make_unique<Copy2dTask>(request, std::move(to), std::move(from));
+  auto task = std::make_unique<Copy2dTask>(std::move(request));
   return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
 }
 

@@ -32,11 +32,36 @@ std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uin
                             block.base, block.size));
 }
 
-acl::aclError check_accessible(const Block& block) {
-  if (block.accessible.load(std::memory_order_acquire)) [[likely]]
-    return 0;
+[[gnu::cold]] acl::aclError nothing_there(const void* address) {
+  return refuse(code::rt_drv_internal, Reason::not_device_memory,
+                fmt::format("{} is a device address, and nothing of this process is there: freed, closed, or a "
+                            "pointer of another process (R62)",
+                            address));
+}
+
+[[gnu::cold]] acl::aclError registered_memory(const void* address) {
+  return refuse(code::rt_drv_internal, Reason::not_device_memory,
+                fmt::format("{} is the device's address of registered host memory: kernels use it, a copy takes the "
+                            "host's own address",
+                            address));
+}
+
+[[gnu::cold]] acl::aclError exporter_gone(const Block& block) {
+  return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device},
+                "the exporter of this memory closed its key, freed it, or ended (R20)");
+}
+
+[[gnu::cold]] acl::aclError read_only() {
+  return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
+}
+
+[[gnu::cold]] acl::aclError no_access(const Block& block) {
   return refuse(code::rt_drv_internal, Reason::no_access,
                 fmt::format("the memory at {:#x} was mapped without access: aclrtMemSetAccess gives it", block.base));
+}
+
+acl::aclError check_accessible(const Block& block) {
+  return block.accessible.load(std::memory_order_acquire) ? acl::code::success : no_access(block);
 }
 
 acl::aclError check_peer_access(std::int32_t from, std::int32_t to) {
@@ -118,37 +143,30 @@ bool at_home(const CopyEnd& to, const CopyEnd& from) {
   return a.device == b.device && a.local_device == a.device && b.local_device == b.device;
 }
 
+// A range that its first block does not hold: the pieces behind that one, if it is a piece. False where they end too.
+[[gnu::cold]] bool resolve_pieces(std::uint64_t count, Pin pin, CopyEnd* out) {
+  out->more = std::make_unique<std::vector<PinnedBlock>>();
+  return pin_pieces_behind(out->block, out->offset, count, out->more.get(), pin);
+}
+
 }  // namespace
 
-acl::aclError resolve_end(const void* address, std::uint64_t count, CopyEnd* out) {
+acl::aclError resolve_end(const void* address, std::uint64_t count, CopyWay way, CopyEnd* out) {
   out->address = address;
   const std::uintptr_t at = number_of(address);
   if (!in_window(at, count)) return 0;
-  out->block = PinnedBlock(address);
-  if (!out->block) {
-    return refuse(code::rt_drv_internal, Reason::not_device_memory,
-                  fmt::format("{} is a device address, and nothing of this process is there: freed, closed, or a "
-                              "pointer of another process (R62)",
-                              address));
-  }
+  const Pin pin = way == CopyWay::in_stream ? Pin::of_task : Pin::of_call;
+  out->block = PinnedBlock(address, pin);
+  if (!out->block) return nothing_there(address);
   const Block& block = out->record();
-  if (block.origin == Origin::registered) {
-    return refuse(code::rt_drv_internal, Reason::not_device_memory,
-                  fmt::format("{} is the device's address of registered host memory: kernels use it, a copy takes the "
-                              "host's own address",
-                              address));
-  }
+  if (block.origin == Origin::registered) [[unlikely]]
+    return registered_memory(address);
   out->offset = at - block.base;
   if (out->offset > block.size || count > block.size - out->offset) [[unlikely]] {
-    out->more = std::make_unique<std::vector<PinnedBlock>>();
-    if (!pin_pieces_behind(out->block, out->offset, count, out->more.get())) {
-      return out_of_bounds(block, out->offset, count);
-    }
+    if (!resolve_pieces(count, pin, out)) return out_of_bounds(block, out->offset, count);
   }
-  if (block.watch.gone()) {
-    return refuse(code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = block.device},
-                  "the exporter of this memory closed its key, freed it, or ended (R20)");
-  }
+  if (block.watch.gone()) [[unlikely]]
+    return exporter_gone(block);
   if (const acl::aclError refused = check_accessible(block)) return refused;
   for (const PinnedBlock& piece : out->behind()) {
     if (const acl::aclError refused = check_accessible(*piece.record())) return refused;
@@ -162,9 +180,7 @@ acl::aclError check_writable(const CopyEnd& to) {
   const auto writable = [](const Block& block) { return block.origin == Origin::allocated || !block.read_only; };
   bool all = writable(to.record());
   for (const PinnedBlock& piece : to.behind()) all = all && writable(*piece.record());
-  if (all) [[likely]]
-    return 0;
-  return refuse(code::rt_drv_internal, Reason::read_only, "this memory was imported for reading");
+  return all ? code::success : read_only();
 }
 
 acl::aclError check_devices(const CopyEnd& to, const CopyEnd& from, acl::aclrtMemcpyKind asked, CopyWay way) {

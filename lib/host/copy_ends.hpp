@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace devshare::host {
@@ -35,10 +36,18 @@ struct CopyEnd {
   bool on_other_device() const { return on_device() && record().device != record().local_device; }
   // Imported by key from another device: what R42 speaks of.
   bool from_afar() const { return on_other_device() && record().origin == Origin::imported; }
+
+  // Gives up its memory together with what others do.
+  void end(EndedPins& ended) noexcept {
+    ended.add(std::move(block));
+    if (more == nullptr) return;
+    for (PinnedBlock& piece : *more) ended.add(std::move(piece));
+  }
 };
 
-// Finds out what `address` is and that the whole range is in it.
-acl::aclError resolve_end(const void* address, std::uint64_t count, CopyEnd* out);
+// Finds out what `address` is and that the whole range is in it. In a stream its memory is not freed before the task is
+// over: a free says so instead of waiting for it (R5).
+acl::aclError resolve_end(const void* address, std::uint64_t count, CopyWay way, CopyEnd* out);
 
 acl::aclError check_writable(const CopyEnd& to);
 

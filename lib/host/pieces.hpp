@@ -12,6 +12,6 @@ namespace devshare::host {
 // True when it is; else `behind` has the pieces up to the first hole. Blocks that are no pieces have nothing behind
 // them.
 bool pin_pieces_behind(const PinnedBlock& first, std::uint64_t offset, std::uint64_t count,
-                       std::vector<PinnedBlock>* behind);
+                       std::vector<PinnedBlock>* behind, Pin pin = Pin::of_call);
 
 }  // namespace devshare::host

@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queued_end.hpp"
 
+#include "failure.hpp"
 #include "host_memory.hpp"
 #include "registration.hpp"
 
 namespace devshare::host {
 
-acl::aclError QueuedEnd::take(CopyEnd&& end) {
-  end_ = std::move(end);
-  const PinnedBlock* ending = nullptr;
-  for_each([&](PinnedBlock& block) {
-    if (ending == nullptr && !block.record()->queue_pin()) ending = &block;
-  });
-  if (ending == nullptr) [[likely]]
-    return acl::code::success;
-  bool queued = true;
-  for_each([&](PinnedBlock& block) {
-    queued = queued && &block != ending;
-    if (queued) block.record()->unqueue_pin();
-  });
-  const CopyEnd given_back = std::move(end_);
-  return refuse(acl::code::rt_drv_internal, Reason::not_device_memory,
-                "the memory is being freed, or its import closed, by another thread");
+acl::aclError refuse_gone(const CopyEnd& end) {
+  return refuse(acl::code::rt_drv_internal, {.reason = Reason::exporter_gone, .device = end.block.device()},
+                "the exporter of this memory closed its key, freed it, or ended, while the task waited (R20)");
 }
 
 bool page_locked(const CopyEnd& end, std::uint64_t count) {

@@ -23,8 +23,14 @@ bool on_its_device(const Queue& queue, const StreamPlace& place) {
   return queue.context.device().physical == place.context.device().physical;
 }
 
-acl::aclError refuse_closed() {
+[[gnu::cold]] acl::aclError refuse_closed() {
   return refuse(code::uninitialize, Reason::not_initialised, "aclFinalize has been called");
+}
+
+[[gnu::cold]] acl::aclError refuse_without_worker(int error) {
+  return refuse(
+      code::rt_no_stream_resource, {.reason = Reason::resource_limit, .system_errno = error},
+      fmt::format("no thread can be started to work streams off: {}", std::generic_category().message(error)));
 }
 
 }  // namespace
@@ -85,22 +91,20 @@ acl::aclError refuse_stream(const StreamPlace& place) {
 }
 
 OpenStream::OpenStream(const StreamPlace& place) : all_(stream_state.get()), lock_(all_.mutex) {
-  if (all_.closed || all_.closing) {  // or those who go on enqueuing would keep aclFinalize from its end
+  if (all_.closed || all_.closing) [[unlikely]] {  // or those who go on enqueuing would keep aclFinalize from its end
     lock_.unlock();
     refused_ = refuse_closed();
     return;
   }
   queue_ = find_queue(all_, place);
-  if (queue_ == nullptr) {
+  if (queue_ == nullptr) [[unlikely]] {
     lock_.unlock();
     refused_ = refuse_stream(place);
     return;
   }
-  if (const int error = first_worker(all_); error != 0) {
+  if (const int error = first_worker(all_); error != 0) [[unlikely]] {
     lock_.unlock();
-    refused_ =
-        refuse(code::rt_no_stream_resource, {.reason = Reason::resource_limit, .system_errno = error},
-               fmt::format("no thread can be started to work streams off: {}", std::generic_category().message(error)));
+    refused_ = refuse_without_worker(error);
   }
 }
 

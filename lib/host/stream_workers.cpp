@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream_workers.hpp"
 
+#include "block.hpp"
 #include "instrument.hpp"
 #include "profile.hpp"
 #include "signals_blocked.hpp"
@@ -142,26 +143,28 @@ void carry_out_next(StreamState& all, Queue& queue, Lock& lock) {
 
 bool is_brief(const Task& task) { return task.kind() == Task::Kind::brief && task.outcome() == nullptr; }
 
-// Brief tasks that stand in a row, without the lock in between: who enqueues more is not in its way. It is over when
-// some time has gone by, so that nobody waits for long to hear of the first, and what is left goes back.
-int carry_out_row(StreamState& all, Queue& queue, Lock& lock, int most) {
+// Brief tasks that stand in a row, without the lock in between: who enqueues more is not in its way. All that is in the
+// stream is taken at once, since to look at a task takes longer than anybody should have to wait for the lock; what is
+// left goes back. It is over when some time has gone by, so that nobody waits for long to hear of the first.
+int carry_out_row(StreamState& all, Queue& queue, Lock& lock) {
   using Clock = std::chrono::steady_clock;
-  TaskList row = queue.tasks.take_row(most, is_brief);
+  TaskList row = std::move(queue.tasks);
   lock.unlock();
   const Clock::time_point end = Clock::now() + row_time;
   TaskFailure first;
-  TaskList over;
+  TaskMemory left;
   int carried_out = 0;
-  do {
-    std::unique_ptr<Task> task = row.take();
-    TaskFailure failure = carry_out(all, *task);
-    if (failure.code != 0 && first.code == 0) first = std::move(failure);
-    over.add(std::move(task));
-    ++carried_out;
-  } while (!row.empty() && Clock::now() < end);
-  // Their memory is free again before anybody hears that they are done, and all at once: who enqueues more pins the
-  // same blocks, and pins that come and go in turns are a cache line that goes to and fro between two processors.
-  TaskMemory left = over.end();
+  {
+    EndedPins pins;  // end here: the memory is free again before anybody hears that the tasks are done
+    do {
+      std::unique_ptr<Task> task = row.take();
+      TaskFailure failure = carry_out(all, *task);
+      if (failure.code != 0 && first.code == 0) first = std::move(failure);
+      task->give_up(pins);
+      end_task(std::move(task), left);
+      ++carried_out;
+    } while (!row.empty() && is_brief(row.front()) && Clock::now() < end);
+  }
   lock.lock();
   if (all.task_memory.size() < StreamState::most_task_memory) all.task_memory.add(std::move(left));
   keep(all, queue, std::move(first));
@@ -180,7 +183,7 @@ void take_turn(StreamState& all, Queue& queue, Lock& lock) {
   while (left > 0 && !queue.tasks.empty()) {
     Task& next = queue.tasks.front();
     if (is_brief(next) && !instrument_armed()) {
-      left -= carry_out_row(all, queue, lock, left);
+      left -= carry_out_row(all, queue, lock);
       continue;
     }
     --left;
@@ -259,7 +262,7 @@ void* worker_main(void* state) {
 
 }  // namespace
 
-int first_worker(StreamState& all) { return all.threads.empty() ? start_worker(all) : 0; }
+int start_first_worker(StreamState& all) { return start_worker(all); }
 
 bool make_ready(StreamState& all, Queue& queue) {
   StreamState::ReadyList& list = all.ready[queue.priority];

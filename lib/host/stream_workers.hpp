@@ -7,7 +7,8 @@
 namespace devshare::host {
 
 // There is a worker, or one is started. 0, or the errno of why there is none.
-int first_worker(StreamState& all);
+int start_first_worker(StreamState& all);
+inline int first_worker(StreamState& all) { return all.threads.empty() ? start_first_worker(all) : 0; }
 
 // The stream has something to do and nobody at it: some worker will take it. True when one that sleeps is to be woken
 // by `work`, which is cheaper after the lock.

@@ -12,6 +12,7 @@
 
 namespace devshare::host {
 
+class EndedPins;
 struct Queue;
 struct StreamState;
 
@@ -56,6 +57,9 @@ class Task {
   // this is asked anew. True: the task is done, and has failed if it says so.
   virtual bool pass(StreamState&, Queue&, TaskFailure*) { return true; }
 
+  // It is over: what it has pinned is given up with what others of its row had. What is not is when it ends.
+  virtual void give_up(EndedPins&) noexcept {}
+
   // Under the lock: it will not be carried out, nor asked again.
   virtual void dropped(StreamState&, Queue&) {}
 
@@ -74,6 +78,13 @@ class Task {
   TaskOutcome* outcome_ = nullptr;
   Task* next_ = nullptr;
 };
+
+// Ends a task, and keeps what it was made of.
+inline void end_task(std::unique_ptr<Task> task, TaskMemory& memory) noexcept {
+  Task* const ended = task.release();
+  ended->~Task();
+  memory.add(ended);
+}
 
 // Tasks in order. Owns them.
 class TaskList {
@@ -107,13 +118,6 @@ class TaskList {
     return task;
   }
 
-  // The tasks at the front that `belongs` holds of, so many at most.
-  template <class Belongs>
-  TaskList take_row(int most, Belongs belongs) noexcept {
-    TaskList row;
-    while (!empty() && most-- > 0 && belongs(front())) row.add(take());
-    return row;
-  }
   // Puts what was taken off the front there again.
   void put_back(TaskList&& row) noexcept {
     if (row.empty()) return;
@@ -121,17 +125,6 @@ class TaskList {
     if (first_ == nullptr) last_ = row.last_;
     first_ = std::exchange(row.first_, nullptr);
     row.last_ = nullptr;
-  }
-
-  // Ends all of them, and returns what they were made of.
-  TaskMemory end() noexcept {
-    TaskMemory memory;
-    while (!empty()) {
-      Task* const task = take().release();
-      task->~Task();
-      memory.add(task);
-    }
-    return memory;
   }
 
   template <class Visit>

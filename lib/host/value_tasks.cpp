@@ -38,7 +38,8 @@ acl::aclError find_word(void* address, Word* out) {
     return refuse(code::rt_addr_unaligned, Reason::bad_argument,
                   fmt::format("{} is no address of a word of 64 bits: a multiple of 8 is", address));
   }
-  if (const acl::aclError refused = resolve_end(address, sizeof(std::uint64_t), &out->end)) return refused;
+  if (const acl::aclError refused = resolve_end(address, sizeof(std::uint64_t), CopyWay::in_stream, &out->end))
+    return refused;
   if (!out->end.in_block()) {
     return refuse(code::rt_param_invalid, Reason::not_device_memory, fmt::format("{} is host memory", address));
   }
@@ -63,24 +64,24 @@ bool holds(std::uint64_t memory, std::uint64_t value, std::uint32_t flag) {
 
 class WriteTask final : public Task {
  public:
-  WriteTask(std::uint64_t* at, QueuedEnd&& end, std::uint64_t value)
+  WriteTask(std::uint64_t* at, CopyEnd&& end, std::uint64_t value)
       : Task(acl::Entry::aclrtValueWrite, Kind::work), at_(at), end_(std::move(end)), value_(value) {}
 
   acl::aclError run() override {
-    if (const acl::aclError refused = end_.check_still_there()) return refused;
+    if (const acl::aclError refused = check_still_there(end_)) return refused;
     std::atomic_ref(*at_).store(value_, std::memory_order_release);
     return code::success;
   }
 
  private:
   std::uint64_t* at_;
-  QueuedEnd end_;
+  CopyEnd end_;
   std::uint64_t value_;
 };
 
 class WaitTask final : public Task {
  public:
-  WaitTask(std::uint64_t* at, QueuedEnd&& end, std::uint64_t value, std::uint32_t flag)
+  WaitTask(std::uint64_t* at, CopyEnd&& end, std::uint64_t value, std::uint32_t flag)
       : Task(acl::Entry::aclrtValueWait, Kind::control),
         at_(at),
         end_(std::move(end)),
@@ -90,7 +91,7 @@ class WaitTask final : public Task {
   bool pass(StreamState& all, Queue& queue, TaskFailure* failure) override {
     alarm_.clear(all);
     if (holds(std::atomic_ref(*at_).load(std::memory_order_acquire), value_, flag_)) return true;
-    if (const acl::aclError refused = end_.check_still_there()) {
+    if (const acl::aclError refused = check_still_there(end_)) {
       *failure = {.call = call(), .code = refused, .cause = last_cause(), .text = last_text()};
       return true;
     }
@@ -101,7 +102,7 @@ class WaitTask final : public Task {
 
  private:
   std::uint64_t* at_;
-  QueuedEnd end_;
+  CopyEnd end_;
   std::uint64_t value_;
   std::uint32_t flag_;
   Alarm alarm_;
@@ -119,9 +120,7 @@ aclError aclrtValueWrite(void* devAddr, std::uint64_t value, std::uint32_t flag,
   Word word;
   if (const aclError refused = find_word(devAddr, &word)) return refused;
   if (const aclError refused = check_fill(word.end)) return refused;
-  QueuedEnd end;
-  if (const aclError refused = end.take(std::move(word.end))) return refused;
-  return enqueue(place, std::make_unique<WriteTask>(word.at, std::move(end), value));
+  return enqueue(place, std::make_unique<WriteTask>(word.at, std::move(word.end), value));
 }
 
 aclError aclrtValueWait(void* devAddr, std::uint64_t value, std::uint32_t flag, aclrtStream stream) {
@@ -132,9 +131,7 @@ aclError aclrtValueWait(void* devAddr, std::uint64_t value, std::uint32_t flag, 
   if (const aclError refused = place_of(stream, &place)) return refused;
   Word word;
   if (const aclError refused = find_word(devAddr, &word)) return refused;
-  QueuedEnd end;
-  if (const aclError refused = end.take(std::move(word.end))) return refused;
-  return enqueue(place, std::make_unique<WaitTask>(word.at, std::move(end), value, flag));
+  return enqueue(place, std::make_unique<WaitTask>(word.at, std::move(word.end), value, flag));
 }
 
 }  // namespace calls

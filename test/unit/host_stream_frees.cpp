@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that tasks in streams use, freed beside them (R5): refused while one has it, and at no other time.
+#include "host/block_record.hpp"
+#include "physical_session.hpp"
 #include "stream_session.hpp"
 #include "support/watchdog.hpp"
 
@@ -7,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 using namespace devshare::test;
 using devshare::host::Reason;
@@ -87,6 +90,83 @@ TEST_CASE("what a task used is free as soon as others can see that it is done, w
   CHECK(session.acl.aclrtFree(used) == 0);
   CHECK(session.acl.aclrtSynchronizeStream(first) == 0);
   CHECK(session.acl.aclrtFree(slow) == 0);
+}
+
+TEST_CASE("what many tasks in a row used is free when they are done, however many pieces of memory that is") {
+  const Watchdog watchdog("memory of many tasks");
+  StreamSession session;
+  const acl::aclrtStream stream = session.stream();
+  std::vector<void*> pieces;
+  for (int i = 0; i < 20; ++i) pieces.push_back(session.allocate(size));
+  Gate gate;
+  gate.hold_up(stream);
+  bool enqueued = true;
+  for (std::size_t i = 0; i < 400; ++i) {
+    void* const to = pieces[i * 7 % pieces.size()];
+    void* const from = pieces[i * 3 % pieces.size()];
+    enqueued = enqueued && session.acl.aclrtMemsetAsync(to, size, 1, size, stream) == 0 &&
+               session.acl.aclrtMemcpyAsync(to, size, from, size, kind::device_to_device, stream) == 0;
+  }
+  CHECK(enqueued);
+  for (void* const piece : pieces) CHECK(session.acl.aclrtFree(piece) == code::rt_drv_internal);
+  gate.open();
+  CHECK(session.acl.aclrtSynchronizeStream(stream) == 0);
+  for (void* const piece : pieces) CHECK(session.acl.aclrtFree(piece) == 0);
+}
+
+TEST_CASE("all pieces of a reservation that a task uses are its own until it is done") {
+  const Watchdog watchdog("pieces in a stream");
+  StreamSession session;
+  const PhysicalSession physical;
+  const acl::aclrtStream stream = session.stream();
+  std::byte* const place = physical.reserve(3 * piece_size);
+  for (std::size_t i = 0; i < 3; ++i) physical.fill_in(place + i * piece_size);
+  void* const memory = session.allocate(size);
+  Gate gate;
+  gate.hold_up(stream);
+  CHECK(session.acl.aclrtMemcpyAsync(place + piece_size - size / 2, size, memory, size, kind::device_to_device,
+                                     stream) == 0);
+  CHECK(session.acl.aclrtUnmapMem(place) != 0);
+  CHECK(session.acl.aclrtUnmapMem(place + piece_size) != 0);
+  CHECK(session.acl.aclrtUnmapMem(place + 2 * piece_size) == 0);
+  // What is refused leaves nothing behind in the pieces that there are.
+  CHECK(session.acl.aclrtMemcpyAsync(place, 3 * piece_size, place, 3 * piece_size, kind::device_to_device, stream) != 0);
+  gate.open();
+  CHECK(session.acl.aclrtSynchronizeStream(stream) == 0);
+  CHECK(session.acl.aclrtUnmapMem(place) == 0);
+  CHECK(session.acl.aclrtUnmapMem(place + piece_size) == 0);
+}
+
+TEST_CASE("a free does not wait for the pins of tasks, but for those of calls, and what is being freed takes none") {
+  const Watchdog watchdog("pins");
+  StreamSession session;
+  void* const memory = session.allocate(size);
+  void* const other = session.allocate(size);
+  {
+    host::EndedPins ended;
+    ended.add(host::PinnedBlock(memory, host::Pin::of_task));
+    ended.add(host::PinnedBlock(other, host::Pin::of_task));
+    ended.add(host::PinnedBlock(memory, host::Pin::of_task));
+    CHECK(refused(session.acl.aclrtFree(memory)) == Refusal{code::rt_drv_internal, Reason::in_use});
+    CHECK(refused(session.acl.aclrtFree(other)) == Refusal{code::rt_drv_internal, Reason::in_use});
+  }
+  CHECK(session.acl.aclrtFree(other) == 0);
+  acl::aclError freed = -1;
+  std::thread ends;
+  {
+    const host::PinnedBlock pinned(memory);
+    ends = std::thread([&] {
+      session.acl.aclrtSetDevice(0);
+      freed = session.acl.aclrtFree(memory);
+      session.acl.aclrtResetDevice(0);
+    });
+    while (host::PinnedBlock(memory)) std::this_thread::yield();
+    CHECK_FALSE(pinned.record()->pin(host::Pin::of_task));
+    CHECK_FALSE(pinned.record()->pin());
+    CHECK(pinned.record()->life == 1);
+  }
+  ends.join();
+  CHECK(freed == 0);
 }
 
 TEST_CASE("host memory is locked where all of it is: registered from end to end, by one registration or several") {
