@@ -154,10 +154,9 @@ bool at_home(const CopyEnd& to, const CopyEnd& from) {
 acl::aclError resolve_end(const void* address, std::uint64_t count, CopyWay way, CopyEnd* out) {
   out->address = address;
   const std::uintptr_t at = number_of(address);
-  if (!in_window(at, count)) return 0;
   const Pin pin = way == CopyWay::in_stream ? Pin::of_task : Pin::of_call;
   out->block = PinnedBlock(address, pin);
-  if (!out->block) return nothing_there(address);
+  if (!out->block) return in_window(at, count) ? nothing_there(address) : 0;
   const Block& block = out->record();
   if (block.origin == Origin::registered) [[unlikely]]
     return registered_memory(address);

@@ -36,7 +36,7 @@ PerProcess<State> state;
 // The context the thread has chosen; it may be gone since, or be one of the parent process.
 thread_local ContextNumber chosen_context;
 
-ContextNumber current_context() noexcept {
+[[gnu::always_inline]] inline ContextNumber current_context() noexcept {  // every call asks
   const State* all = state.existing();
   return all != nullptr && all->contexts.alive(chosen_context) ? chosen_context : ContextNumber();
 }

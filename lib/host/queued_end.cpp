@@ -12,13 +12,12 @@ acl::aclError refuse_gone(const CopyEnd& end) {
                 "the exporter of this memory closed its key, freed it, or ended, while the task waited (R20)");
 }
 
-bool page_locked(const CopyEnd& end, std::uint64_t count) {
-  if (end.in_block()) return true;
-  if (const auto block = host_block_with(end.address)) {
-    const auto at = reinterpret_cast<std::uintptr_t>(end.address);
+bool host_page_locked(const void* address, std::uint64_t count) {
+  if (const auto block = host_block_with(address)) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
     return count <= block->size - (at - reinterpret_cast<std::uintptr_t>(block->base));
   }
-  return is_registered(end.address, count);
+  return is_registered(address, count);
 }
 
 }  // namespace devshare::host

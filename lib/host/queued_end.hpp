@@ -21,6 +21,9 @@ inline acl::aclError check_still_there(const CopyEnd& end) {
 }
 
 // Whether the `count` bytes stay where they are until somebody says otherwise.
-bool page_locked(const CopyEnd& end, std::uint64_t count);
+bool host_page_locked(const void* address, std::uint64_t count);
+inline bool page_locked(const CopyEnd& end, std::uint64_t count) {
+  return end.in_block() || host_page_locked(end.address, count);
+}
 
 }  // namespace devshare::host
