@@ -67,6 +67,8 @@ std::string explain(const Reply& reply, Asked asked) {
       return reply.code == acl::code::rt_memory_allocation
                  ? fmt::format("no descriptor is left of the {} that this process may have: raise RLIMIT_NOFILE",
                                reply.available)
+             : reply.available == 0
+                 ? "as many descriptors are on their way between this user's processes as may be: raise RLIMIT_NOFILE"
                  : fmt::format("the exporter serves {} importers at once and has no descriptor for another",
                                reply.available);
     case Reason::other_server:

@@ -102,6 +102,7 @@ bool is_sent_ahead(const std::optional<Reply>& reply, std::uint64_t endpoint) no
 bool still_answers(const Reply& reply, const Request& request, const ControlPageView& page) noexcept {
   if (reply.op != request.op || reply.key != request.key || reply.kind != request.kind) return false;
   const bool key = reply.op == Op::import_memory;
+  if (key && request.key.slot >= most_keys) return false;  // of no page
   const std::uint32_t slot = request.key.slot;
   const ExporterWatch watch = key ? page.watch(slot, reply.watch, true) : page.token_watch(slot, reply.watch);
   return watch.death != nullptr && !watch.gone();

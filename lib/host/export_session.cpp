@@ -152,6 +152,7 @@ bool ExportSession::put_memory(const Export& key, Answer* answer) const {
   reply.size = key.size;
   reply.page_size = memory.page_size();
   answer->descriptor = memory.descriptor();
+  answer->name = {MemoryName::Of::block, key.block};
   answer->memory = std::move(memory);
   return true;
 }
@@ -160,6 +161,7 @@ void ExportSession::put_memory(const TokenExport& token, Answer* answer) const {
   describe_memory(*token.memory, &answer->reply);
   answer->reply.watch = page_->token_word(token.name.slot);
   answer->descriptor = token.memory->descriptor.get();
+  answer->name = {MemoryName::Of::physical, token.memory->id};
 }
 
 void ExportSession::admit(Export& key, Whitelist&& admitted) {
@@ -167,23 +169,19 @@ void ExportSession::admit(Export& key, Whitelist&& admitted) {
   ahead.reply.op = Op::import_memory;
   ahead.reply.server = profile().server;
   ahead.reply.key = key.name;
-  if (server_->connections() != 0 && put_memory(key, &ahead)) {
-    server_->send_ahead(ahead, {MemoryName::Of::block, key.block}, admitted);
-  }
+  if (server_->connections() != 0 && put_memory(key, &ahead)) server_->send_ahead(ahead, admitted);
   key.whitelist.take_over(std::move(admitted));
 }
 
-// Only what the state file knows all holders of: else nobody could tell whose the bytes are when this process has done
-// with them.
 void ExportSession::admit(TokenExport& token, Whitelist&& admitted) {
-  if (server_->connections() != 0 && token.kind != TokenKind::fabric && token.memory->charged) {
+  if (server_->connections() != 0) {
     Answer ahead;
     ahead.reply.op = Op::import_handle;
     ahead.reply.server = profile().server;
     ahead.reply.key = token.name;
     ahead.reply.kind = token.kind;
     put_memory(token, &ahead);
-    server_->send_ahead(ahead, {MemoryName::Of::physical, token.memory->id}, admitted);
+    server_->send_ahead(ahead, admitted);
   }
   token.whitelist.take_over(std::move(admitted));
 }

@@ -91,8 +91,8 @@ acl::aclError admit_pids(ExportSession& session, const Whitelist& list, std::spa
   return code::success;
 }
 
-bool on_its_way(ExportState& all, const MemoryName& memory) {
-  if (all.session != nullptr) return all.session->server().on_its_way(memory);
+bool only_on_its_way(ExportState& all, const MemoryName& memory) {
+  if (all.session != nullptr) return all.session->server().only_on_its_way(memory);
   const auto& left = all.left_on_their_way;
   return std::find(left.begin(), left.end(), memory) != left.end();
 }

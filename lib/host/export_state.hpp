@@ -23,9 +23,9 @@ struct ExportState : ProcessState<ExportState> {
 
 extern PerProcess<ExportState> export_state;
 
-// Under the lock: whether this memory was sent ahead to somebody who has not taken it yet, and so would keep its bytes
-// for as long as he likes.
-bool on_its_way(ExportState& all, const MemoryName& memory);
+// Under the lock: memory ends. True when nobody has it, but it was sent ahead to who has not looked yet, and whose message
+// would keep its bytes for as long as he likes.
+bool only_on_its_way(ExportState& all, const MemoryName& memory);
 
 // Under the lock: makes sure that there is a session.
 acl::aclError need_session(ExportState& all);

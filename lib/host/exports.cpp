@@ -100,7 +100,7 @@ bool exports_block_freed(std::uint64_t block_id) {
   if (all == nullptr) return false;
   const std::scoped_lock lock(all->mutex);
   if (all->session != nullptr) all->session->block_freed(block_id);
-  return on_its_way(*all, {MemoryName::Of::block, block_id});
+  return only_on_its_way(*all, {MemoryName::Of::block, block_id});
 }
 
 void exports_shut_down() {
@@ -111,7 +111,7 @@ void exports_shut_down() {
     const std::scoped_lock lock(all->mutex);
     if (all->session != nullptr) {
       all->session->close_all();
-      all->left_on_their_way = all->session->server().on_their_way();
+      all->left_on_their_way = all->session->server().all_only_on_their_way();
     }
     ended = std::move(all->session);
   }
@@ -160,6 +160,7 @@ acl::aclError open_own_key(const KeyName& name, SharedBytes* out) {
   bytes.sealed = pinned.sealed();
   bytes.page_bytes = pinned.page_bytes();
   bytes.watch = all.session->page()->watch(key->name.slot, key->watch);
+  all.session->server().memory_taken({MemoryName::Of::block, key->block});
   out->p2p_policy = pinned.p2p();
   out->keeper = all.session->page();
   return code::success;

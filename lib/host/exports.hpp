@@ -11,7 +11,7 @@
 namespace devshare::host {
 
 // The block is being freed: importers lose it now (their watch turns), its keys stay as tombstones until closed. True
-// when its descriptor was sent ahead to a process that has not taken it yet: then its bytes would outlive it.
+// when nothing but messages that nobody has read would keep its bytes.
 bool exports_block_freed(std::uint64_t block_id);
 
 // aclFinalize: every export ends, the service thread stops, the endpoint closes.

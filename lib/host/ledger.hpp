@@ -32,7 +32,6 @@ void ledger_release(std::int32_t device, std::uint64_t bytes);    // committed b
 acl::aclError ledger_share(std::int32_t device, std::uint64_t block, std::uint64_t bytes);
 acl::aclError ledger_hold(std::int32_t device, std::uint64_t block, std::uint64_t bytes);
 bool ledger_let_go(std::uint64_t block);
-bool ledger_held_by_another(std::uint64_t block);  // true as well where that cannot be known
 
 // Bytes in use on a device, all processes, exact.
 std::uint64_t ledger_bytes_in_use(std::int32_t device);

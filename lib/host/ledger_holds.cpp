@@ -163,12 +163,6 @@ acl::aclError ledger_hold(std::int32_t device, std::uint64_t block, std::uint64_
   return acl::code::success;
 }
 
-bool ledger_held_by_another(std::uint64_t block) {
-  LedgerState& self = ledger_state.get();
-  const std::lock_guard guard(self.mutex);
-  return !self.file || self.shared.contains(block) || settled_by_another(self.file, block, std::nullopt);
-}
-
 bool ledger_let_go(std::uint64_t block) {
   LedgerState& self = ledger_state.get();
   const std::lock_guard guard(self.mutex);

@@ -78,12 +78,11 @@ PhysicalMemory::PhysicalMemory() : id(next_id.fetch_add(1, std::memory_order_rel
 PhysicalMemory::~PhysicalMemory() {
   State& all = state.get();
   // First: until then importers are served.
-  const bool on_its_way = origin == HandleOrigin::allocated && token_of_memory_ends(id);
+  if (origin == HandleOrigin::allocated && shared_memory_ends(id)) empty_file(descriptor.get(), size);
   if (charged) {
     const std::uint64_t shared = known_file.load(std::memory_order_relaxed);
     if (shared == 0 || !ledger_let_go(shared)) ledger_release(device, size);
     all.charged_bytes.fetch_sub(size, std::memory_order_relaxed);
-    if (on_its_way && !ledger_held_by_another(shared)) empty_file(descriptor.get(), size);
   }
   all.memories.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -181,6 +181,7 @@ bool Server::serve(int socket, const Peer& peer) {
   if (!request) return false;
 
   const Answer answer = answerer_.answer(*request, peer);
+  note_request(socket, answer);
   int error = send_reply(socket, answer.reply, answer.descriptor);
   if (error == ETOOMANYREFS) {  // too many descriptors of this user are on their way
     error = send_reply(socket, refusal(request->op, request->sequence, Reason::descriptor_limit), -1);
@@ -193,6 +194,7 @@ void Server::remember_hello(int socket, const Request& hello) {
   const std::scoped_lock lock(mutex_);
   Connection& connection = connections_[socket];
   connection.greeted = true;
+  connection.ahead.reserve(most_ahead);
   connection.claimed_pid = hello.bare_pid;
   connection.server = hello.server;
 }
@@ -201,7 +203,7 @@ void Server::drop(int socket) {
   const std::scoped_lock lock(mutex_);
   const auto found = connections_.find(socket);
   if (found == connections_.end()) return;
-  ahead_ -= found->second.ahead.size();
+  forget_first(found->second, found->second.ahead.size());
   connections_.erase(found);
   connection_count_ = connections_.size();
   if (!spare_) spare_ = UniqueFd(::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0));

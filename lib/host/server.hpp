@@ -27,13 +27,8 @@ namespace devshare::host {
 // Connections are capped here and at a quarter of the descriptor limit; the newcomer is refused, nobody is dropped.
 inline constexpr std::size_t most_connections = 1024;
 
-// A reply and what must stay as it is until it is sent.
-struct Answer {
-  Reply reply;
-  int descriptor = -1;
-  PinnedBlock memory;                 // whose descriptor that is, if it is a block's
-  std::unique_lock<std::mutex> lock;  // under which it stays open, if it is a handle's
-};
+// Unread by one importer, of what was sent to it before it asked.
+inline constexpr std::size_t most_ahead = 8;
 
 // Which memory, so that the end of one can be told from that of all others of this process.
 struct MemoryName {
@@ -42,6 +37,20 @@ struct MemoryName {
   std::uint64_t id = 0;
 
   bool operator==(const MemoryName&) const = default;
+};
+struct HashOfMemoryName {
+  std::size_t operator()(const MemoryName& name) const noexcept {
+    return static_cast<std::size_t>(name.id * 2 + static_cast<std::uint64_t>(name.of));
+  }
+};
+
+// A reply and what must stay as it is until it is sent.
+struct Answer {
+  Reply reply;
+  int descriptor = -1;
+  MemoryName name;                    // of what memory that is
+  PinnedBlock memory;                 // whose descriptor that is, if it is a block's
+  std::unique_lock<std::mutex> lock;  // under which it stays open, if it is a handle's
 };
 
 class Answerer {
@@ -66,11 +75,15 @@ class Server {
 
   // Sends memory to those on the list that are connected, before they ask for it: who imports it then waits for nobody.
   // A favour and no promise: nothing is sent to who has left enough of it unread.
-  void send_ahead(const Answer& answer, const MemoryName& memory, const Whitelist& admitted);
+  void send_ahead(const Answer& answer, const Whitelist& admitted);
 
-  // What was sent ahead and may not have been read. It cannot be taken back.
-  bool on_its_way(const MemoryName& memory);
-  std::vector<MemoryName> on_their_way();
+  // This process has the memory itself a second time, or has given it to somebody by other means.
+  void memory_taken(const MemoryName& memory);
+
+  // Memory ends. True when it was sent ahead and nobody has it: then only messages keep its bytes, which cannot be taken
+  // back. Not when somebody may have it and another has not looked.
+  bool only_on_its_way(const MemoryName& memory);
+  std::vector<MemoryName> all_only_on_their_way();
 
   // Around fork. In the child the service thread does not exist: its descriptors are closed and nothing else is done.
   void lock() { mutex_.lock(); }
@@ -84,7 +97,7 @@ class Server {
     bool greeted = false;  // it has said hello, and so:
     std::int32_t claimed_pid = 0;
     std::uint8_t server = 0;  // where it is
-    std::vector<MemoryName> ahead;  // sent, and not known to be read
+    std::vector<MemoryName> ahead;  // sent, in this order, and not known to be read; nothing was sent behind them
   };
 
   Server(int listener, Answerer& answerer) noexcept : listener_(listener), answerer_(answerer) {}
@@ -96,8 +109,11 @@ class Server {
   void greet(int socket);
   bool serve(int socket, const Peer& peer);
   void remember_hello(int socket, const Request& hello);
+  void note_request(int socket, const Answer& answer);
   void forget_what_was_read(Connection& connection);
+  void forget_first(Connection& connection, std::size_t count);
   static std::size_t most_ahead_of_all() noexcept;
+  static std::size_t measure_message() noexcept;
   void drop(int socket);
   bool watch(int descriptor, std::uint32_t events) noexcept;
 
@@ -111,6 +127,14 @@ class Server {
   std::unordered_map<int, Connection> connections_;  // which there are the service thread alone changes
   std::size_t ahead_ = 0;                            // of all connections
   const std::size_t most_ahead_of_all_ = most_ahead_of_all();
+  const std::size_t message_bytes_ = measure_message();  // 0: unknown, and nothing is sent ahead
+
+  // Of memory that was sent ahead or asked for, until it ends.
+  struct Given {
+    std::uint32_t unread = 0;  // messages
+    bool taken = false;        // one was read, perhaps, or an import was answered
+  };
+  std::unordered_map<MemoryName, Given, HashOfMemoryName> given_;
   std::atomic<std::size_t> connection_count_{0};
   pthread_t thread_{};
   bool running_ = false;

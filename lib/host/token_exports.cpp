@@ -114,12 +114,19 @@ acl::aclError admit(const KeyName& name, TokenKind kind, std::span<const std::in
 
 }  // namespace
 
-bool token_of_memory_ends(std::uint64_t memory_id) {
+void token_of_memory_ends(std::uint64_t memory_id) {
+  ExportState* all = export_state.existing();
+  if (all == nullptr) return;
+  const std::scoped_lock lock(all->mutex);
+  if (all->session != nullptr) all->session->end_token(memory_id);
+}
+
+bool shared_memory_ends(std::uint64_t memory_id) {
   ExportState* all = export_state.existing();
   if (all == nullptr) return false;
   const std::scoped_lock lock(all->mutex);
   if (all->session != nullptr) all->session->end_token(memory_id);
-  return on_its_way(*all, {MemoryName::Of::physical, memory_id});
+  return only_on_its_way(*all, {MemoryName::Of::physical, memory_id});
 }
 
 std::uint64_t tokens_exported() {
@@ -158,6 +165,7 @@ std::optional<Fetched> open_own_token(const KeyName& name, TokenKind kind) {
   fetched.reply.server = profile().server;
   fetched.descriptor = UniqueFd(::fcntl(token->memory->descriptor.get(), F_DUPFD_CLOEXEC, 0));
   if (!fetched.descriptor) return refused(refused_token(Reason::descriptor_limit));
+  all->session->server().memory_taken({MemoryName::Of::physical, token->memory->id});
   return fetched;
 }
 

@@ -11,9 +11,11 @@
 
 namespace devshare::host {
 
-// The memory has no handle any more, or on 950 its handle was freed: its token ends, if it had one. True when it was sent
-// ahead to a process that has not taken it.
-bool token_of_memory_ends(std::uint64_t memory_id);
+// The memory has no handle any more, or on 950 its handle was freed: its token ends, if it had one.
+void token_of_memory_ends(std::uint64_t memory_id);
+
+// The same, and the memory ends. True when nothing but messages that nobody has read would keep its bytes.
+bool shared_memory_ends(std::uint64_t memory_id);
 
 std::uint64_t tokens_exported();  // live
 

@@ -102,14 +102,7 @@ PhysicalImport describe(const Reply& reply, const Wanted& wanted) {
   return import;
 }
 
-// Whether the token has, since it was answered for. Its exporter's death is another matter: the bytes stay.
-bool ended_meanwhile(const ControlPageView& page, const KeyName& name, const Reply& reply) {
-  ExporterWatch watch = page.token_watch(name.slot, reply.watch);
-  watch.death = nullptr;
-  return watch.gone();
-}
-
-acl::aclError import_memory(const Wanted& wanted, Physical* out, bool* ended) {
+acl::aclError import_memory(const Wanted& wanted, Physical* out) {
   Fetched fetched = fetch(wanted);
   const Reply reply = as_token_refusal(fetched.reply);
   if (reply.code != code::success) {
@@ -130,21 +123,7 @@ acl::aclError import_memory(const Wanted& wanted, Physical* out, bool* ended) {
   import.populate = page_wish().populate;
   import.read_only = keep_for_reading(&fetched.descriptor);
   import.descriptor = std::move(fetched.descriptor);
-  const acl::aclError refused = adopt_physical(std::move(import), out);
-  *ended = refused == code::success && fetched.page != nullptr && ended_meanwhile(*fetched.page, wanted.name, reply);
-  return refused;
-}
-
-// From the moment that this process counts among the holders the bytes stay. Was the exporter's count the last one
-// before, they may be gone: so the token must not have ended by then, or its exporter is asked again.
-acl::aclError import_for_good(const Wanted& wanted, Physical* out) {
-  for (int tried = 0; tried < 3; ++tried) {
-    bool ended = false;
-    const acl::aclError refused = import_memory(wanted, out, &ended);
-    if (refused != code::success || !ended) return refused;
-    *out = nullptr;
-  }
-  return refuse_answer(refused_token(Reason::unknown_key), Asked::token);
+  return adopt_physical(std::move(import), out);
 }
 
 // Once more what is imported already. False when it has ended at this moment.
@@ -190,7 +169,7 @@ acl::aclError import_token(const Wanted& wanted, acl::aclrtDrvMemHandle* handle)
   lock.unlock();
 
   memory = nullptr;
-  const acl::aclError refused = import_for_good(wanted, &memory);
+  const acl::aclError refused = import_memory(wanted, &memory);
   if (refused == code::success) *handle = add_handle(memory);
 
   lock.lock();

@@ -274,40 +274,93 @@ TEST_CASE("memory that was sent ahead and that nobody took goes back to the mach
   story.run();
 }
 
-TEST_CASE("memory that was sent ahead and taken stays whole for those who have it") {
+TEST_CASE("of what was sent ahead only what was read has been taken") {
   Story story;
   story.actor("A", [](Actor& me) {
     const HandleProcess a(me);
-    const std::int32_t taker = meet_importer(me, a, "B");
-    const std::int32_t other = meet_importer(me, a, "C");
-    const Handle handle = a.make();
-    a.put(handle, 'h');
-    const Token token = a.share(handle, listed);
-    a.admit(token, taker);
-    a.admit(token, other);
-    const Pages pages = Pages::of_handle(handle);
-    me.send("B", token);
+    const std::int32_t importer = meet_importer(me, a);
+    void* first = a.allocate();
+    void* second = a.allocate();
+    Key keys[2];
+    for (void* each : {first, second}) {
+      a.fill(each, 'a');
+      Key& key = keys[each == second];
+      key = a.export_key(each, listed);
+      a.admit(key, importer);
+    }
+    const Pages of_first = Pages::of_block(first);
+    const Pages of_second = Pages::of_block(second);
+    me.send("B", keys[0]);
     me.pause_until("B", "imported");
-    a.release(handle);
-    me.expect(pages.there(), "B has it still, and C has not looked");
+    a.free(first);
+    a.free(second);
+    me.expect(of_first.there(), "the first, which B has");
+    me.expect(!of_second.there(), "and not the second");
     me.step("freed");
-    me.pause_until("B", "read");
   });
   story.actor("B", [](Actor& me) {
-    const HandleProcess b(me);
+    const Process b(me);
     meet_exporter(me, b);
-    const Handle handle = b.import(me.receive<Token>("A"));
+    b.import_key(me.receive<Key>("A"));
     me.step("imported");
     me.pause_until("A", "freed");
-    me.expect_equal(b.get(handle), 'h', "the bytes are what they were");
-    me.step("read");
-  });
-  story.actor("C", [](Actor& me) {
-    const HandleProcess c(me);
-    meet_exporter(me, c);
-    me.pause_until("B", "read");
   });
   story.run();
+}
+
+TEST_CASE("memory that somebody has stays whole, whoever has not looked at what he was sent") {
+  struct Holder {
+    bool asks;          // or takes what it was sent
+    const char* state;  // where it is counted
+  };
+  for (const Holder& holder : {Holder{false, ""}, Holder{true, ""}, Holder{false, "none"}, Holder{true, "none"}}) {
+    CAPTURE(holder.asks, holder.state);
+    Story story;
+    story.actor("A", [&holder](Actor& me) {
+      const HandleProcess a(me);
+      const std::int32_t taker = holder.asks ? me.receive<std::int32_t>("B") : meet_importer(me, a, "B");
+      const std::int32_t other = meet_importer(me, a, "C");
+      void* memory = a.allocate();
+      a.fill(memory, 'k');
+      const Key key = a.export_key(memory, listed);
+      const Handle handle = a.make();
+      a.put(handle, 'h');
+      const Token token = a.share(handle, listed);
+      for (const std::int32_t importer : {taker, other}) {
+        a.admit(key, importer);
+        a.admit(token, importer);
+      }
+      me.send("B", key);
+      me.send("B", token);
+      me.pause_until("B", "imported");
+      a.free(memory);
+      a.release(handle);
+      me.step("freed");
+      me.pause_until("B", "read");
+    });
+    story.actor("B", [&holder](Actor& me) {
+      const HandleProcess b(me, holder.state[0] != '\0' ? Switches{{"STATE", holder.state}} : Switches{});
+      if (holder.asks) {
+        me.send("A", b.bare_pid());
+      } else {
+        meet_exporter(me, b);
+      }
+      void* memory = b.import_key(me.receive<Key>("A"));
+      const auto* const view = reinterpret_cast<const unsigned char*>(host::PinnedBlock(memory).view());
+      const Handle handle = b.import(me.receive<Token>("A"));
+      me.step("imported");
+      me.pause_until("A", "freed");
+      me.expect_equal(b.get(handle), 'h', "the handle's bytes are what they were");
+      me.expect_equal(int{*view}, int{'k'}, "and the view's, stale as they are (R20)");
+      me.step("read");
+    });
+    story.actor("C", [](Actor& me) {
+      const HandleProcess c(me);
+      meet_exporter(me, c);
+      me.pause_until("B", "read");
+    });
+    story.run();
+  }
 }
 
 TEST_CASE("a process on another server is sent nothing ahead, and refused when it asks") {

@@ -6,6 +6,8 @@
 #include "support/descriptors.hpp"
 #include "support/host_session.hpp"
 
+#include "host/asked_ahead.hpp"
+
 #include <cerrno>
 #include <functional>
 #include <utility>
@@ -137,4 +139,32 @@ TEST_CASE("more sent ahead than anybody sends does not keep an importer from ask
   });
   CHECK(flooded.code == acl::code::rt_drv_internal);
   CHECK(flooded.reason == Reason::timed_out);
+}
+
+TEST_CASE("what is sent ahead of a key whose slot no control page has is not looked up there") {
+  HostSession session({{"DEADLINE_MS", "400"}});
+  REQUIRE(session->aclrtSetDevice(0) == 0);
+  KeyName far;
+  std::atomic<bool> sent{false};
+  std::atomic<const Exporter*> self{nullptr};
+  Exporter::Script script;
+  script.after_memory = [&](int importer) {
+    const UniqueFd file = memory_file(4096);
+    if (!sent) static_cast<void>(send_message(importer, encode(self.load()->ahead(far)), file.get(), 0));
+    sent = true;
+  };
+  const Exporter exporter(std::move(script));
+  far = exporter.name();
+  far.slot = UINT32_MAX;
+  self = &exporter;
+  void* imported = nullptr;
+  const acl::aclError first = session->aclrtIpcMemImportByKey(&imported, exporter.key().data(), 0);
+  while (!sent) std::this_thread::sleep_for(1ms);
+  REQUIRE(first == 0);
+  const KeyBytes key = encode_key(far, KeyForm::text);
+  const ExpectedImport expected{ExpectedImport::By::key, key.data()};
+  ask_ahead({&expected, 1});
+  CHECK(session->aclrtIpcMemImportByKey(&imported, key.data(), 0) == acl::code::rt_drv_internal);
+  CHECK(HostSession::reason() == Reason::unknown_key);
+  forget_asked_ahead();
 }

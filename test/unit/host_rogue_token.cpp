@@ -102,20 +102,6 @@ TEST_CASE("a token's answer that describes what cannot be is not taken") {
   CHECK(is_refused([](Reply&, UniqueFd& file) { file = UniqueFd(); }, Reason::protocol));
 }
 
-TEST_CASE("a token that ended while it was imported is asked for again, and not for ever") {
-  int answers = 0;
-  const auto ended_before = [&](int times) {
-    answers = 0;
-    return [&answers, times](Reply& reply, UniqueFd&) {
-      if (++answers <= times) --reply.watch;
-    };
-  };
-  CHECK(import_bent(ended_before(1)).code == 0);
-  CHECK(answers == 2);
-  CHECK(is_refused(ended_before(1000), Reason::unknown_key, acl::code::rt_invalid_handle));
-  CHECK(answers == 3);
-}
-
 TEST_CASE("a refusal by an exporter has the code that the handle calls have for its reason") {
   const auto refuse_as = [](Reason reason) {
     return [reason](Reply& reply, UniqueFd& file) {

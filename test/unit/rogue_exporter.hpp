@@ -117,7 +117,7 @@ class Exporter {
       } else {
         script_.before_memory(importer);
         describe(reply);
-        reply.watch = request->op == Op::import_memory ? word_ : page_->token_word(request->key.slot);
+        reply.watch = word_;
         descriptor = memory_file(4096);
         script_.memory(reply, descriptor);
       }
