@@ -236,7 +236,6 @@ TEST_CASE("B009 whatever is asked of an object of the handle path that holds not
     const ImportedHandle kept_imported = std::move(imported);
     const HostRegistration kept_registration = std::move(registration);
 
-    // Optional's content and references are what the compilers do not follow.
     host::record_calls(true);
     const auto closed = [&](const auto& result, std::string_view what) { refused_as(b, result, Errc::closed, what); };
     PhysicalHandle& no_handle = handle;

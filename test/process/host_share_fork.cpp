@@ -113,6 +113,7 @@ TEST_CASE("B064 forking under eight threads that export and import neither hangs
     const Process a(me);
     const Key key = a.export_key(a.allocate(), open_to_all);
     me.send("B", key);
+    const Key others = me.receive<Key>("B");
     std::atomic<bool> stop{false};
     std::atomic<int> bad{0};
     std::vector<std::thread> threads;
@@ -129,8 +130,18 @@ TEST_CASE("B064 forking under eight threads that export and import neither hangs
           }
         }
       });
+      threads.emplace_back([&] {
+        if (api().aclrtSetDevice(0) != 0) ++bad;
+        while (!stop) {
+          void* imported = nullptr;
+          if (api().aclrtIpcMemImportByKey(&imported, others.bytes, 1) != 0 ||
+              api().aclrtIpcMemClose(others.bytes) != 0) {
+            ++bad;
+          }
+        }
+      });
     }
-    for (int i = 0; i < 50; ++i) {
+    for (int i = 0; i < 100; ++i) {
       const pid_t child = ::fork();
       if (child == 0) ::_exit(api().aclrtIpcMemClose(key.bytes) == code::rt_context_null ? 0 : 1);
       int status = 0;
@@ -146,6 +157,7 @@ TEST_CASE("B064 forking under eight threads that export and import neither hangs
   story.actor("B", [](Actor& me) {
     const Process b(me);
     const Key key = me.receive<Key>("A");
+    me.send("A", b.export_key(b.allocate(), open_to_all));
     int rounds = 0;
     std::atomic<bool> forked{false};
     std::thread waiting([&] {

@@ -6,18 +6,22 @@
 #include "support/sanitizers.hpp"
 #include "support/soak.hpp"
 
+#include <fmt/format.h>
+
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -72,6 +76,25 @@ long switches_of_service_thread() {
   return -1;
 }
 
+// The descriptors that a program has which this process executes, by what they are. The pipe to it is left out, and the
+// directory that it lists.
+std::vector<std::string> what_a_program_inherits() {
+  std::vector<std::string> found;
+  FILE* const listing = ::popen("ls -l /proc/self/fd", "r");
+  if (listing == nullptr) return found;
+  std::array<char, 512> line{};
+  while (std::fgets(line.data(), line.size(), listing) != nullptr) {
+    const std::string text(line.data());
+    const std::size_t arrow = text.find(" -> ");
+    if (arrow == std::string::npos) continue;
+    const std::string what = text.substr(arrow + 4, text.size() - arrow - 5);
+    if (what.starts_with("pipe:") || what.starts_with("/proc/")) continue;
+    found.push_back(what);
+  }
+  ::pclose(listing);
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("B049 ten thousand rounds leave both processes with the descriptors and the mappings they had") {
@@ -117,6 +140,79 @@ TEST_CASE("B049 ten thousand rounds leave both processes with the descriptors an
     me.expect_equal(count_descriptors(), before, "B's descriptors");
     me.expect(count_mappings() <= mappings + slack,
               fmt::format("B has {} mappings, and had {}", count_mappings(), mappings));
+    me.pause_until("A", "done");
+  });
+  story.run();
+}
+
+TEST_CASE("B049 eight threads that share at once leave both processes with the descriptors they had") {
+  Story story(180s);
+  constexpr int threads = 8;
+  constexpr int rounds = under_sanitizer() ? 20 : 250;
+  const auto in_threads = [](const auto& part) {
+    std::vector<std::thread> all;
+    for (int i = 0; i < threads; ++i) all.emplace_back(part);
+    for (std::thread& each : all) each.join();
+  };
+  story.actor("A", [&](Actor& me) {
+    const Process a(me);
+    const Key key = a.export_key(a.allocate(), open_to_all);  // what is opened once is open now
+    me.send("B", key);
+    me.pause_until("B", "connected");
+    const std::size_t before = count_descriptors();
+    std::mutex one_at_a_time;
+    std::atomic<int> bad{0};
+    in_threads([&] {
+      if (api().aclrtSetDevice(0) != 0) ++bad;
+      for (int i = 0; i < rounds; ++i) {
+        void* memory = nullptr;
+        Key own{};
+        if (api().aclrtMalloc(&memory, size, acl::malloc_policy::huge_first) != 0 ||
+            api().aclrtIpcMemGetExportKey(memory, size, own.bytes, sizeof own.bytes, open_to_all) != 0) {
+          ++bad;
+        }
+        {
+          const std::lock_guard lock(one_at_a_time);  // B answers in the order in which it was asked
+          me.send("B", own);
+          me.receive<char>("B");
+        }
+        if (api().aclrtIpcMemClose(own.bytes) != 0 || api().aclrtFree(memory) != 0) ++bad;
+      }
+    });
+    me.expect_equal(bad.load(), 0, "every call succeeds");
+    me.expect_equal(count_descriptors(), before, "A's descriptors");
+    me.step("done");
+  });
+  story.actor("B", [&](Actor& me) {
+    const Process b(me);
+    const Key key = me.receive<Key>("A");
+    b.peek(b.import_key(key));
+    b.close(key);
+    me.step("connected");
+    const std::size_t before = count_descriptors();
+    std::mutex one_at_a_time;
+    std::atomic<int> bad{0};
+    in_threads([&] {
+      if (api().aclrtSetDevice(0) != 0) ++bad;
+      for (int i = 0; i < rounds; ++i) {
+        // Of the same key too, so that opening meets closing.
+        void* same = nullptr;
+        if (api().aclrtIpcMemImportByKey(&same, key.bytes, 1) != 0) ++bad;
+        {
+          const std::lock_guard lock(one_at_a_time);
+          const Key own = me.receive<Key>("A");
+          void* imported = nullptr;
+          if (api().aclrtIpcMemImportByKey(&imported, own.bytes, 1) != 0 || b.peek(imported) != 0 ||
+              api().aclrtIpcMemClose(own.bytes) != 0) {
+            ++bad;
+          }
+          me.send("A", 'k');
+        }
+        if (api().aclrtIpcMemClose(key.bytes) != 0) ++bad;
+      }
+    });
+    me.expect_equal(bad.load(), 0, "every call succeeds");
+    me.expect_equal(count_descriptors(), before, "B's descriptors");
     me.pause_until("A", "done");
   });
   story.run();
@@ -365,31 +461,55 @@ TEST_CASE("B066 a program that is executed finds no descriptor of ours") {
   Story story(120s);
   story.actor("A", [](Actor& me) {
     const Process a(me);
-    for (int i = 0; i < 10; ++i) me.send("B", a.export_key(a.allocate(), open_to_all));
+    for (int i = 0; i < 11; ++i) me.send("B", a.export_key(a.allocate(), open_to_all));
     me.pause_until("B", "done");
   });
   story.actor("B", [](Actor& me) {
+    const std::vector<std::string> before = what_a_program_inherits();
     const Process b(me);
     for (int i = 0; i < 10; ++i) {
       b.import_key(me.receive<Key>("A"));
       b.export_key(b.allocate(), open_to_all);
     }
+    const Key another = me.receive<Key>("A");
     std::atomic<bool> stop{false};
-    std::thread busy([&] {
-      if (api().aclrtSetDevice(0) != 0) return;
-      while (!stop) {
-        void* memory = nullptr;
-        if (api().aclrtMalloc(&memory, size, acl::malloc_policy::huge_first) == 0) api().aclrtFree(memory);
+    std::atomic<int> bad{0};
+    // Descriptors come and go all the while: made by this process, and received from the other.
+    const auto again_and_again = [&](const auto& round) {
+      return std::thread([&] {
+        if (api().aclrtSetDevice(0) != 0) ++bad;
+        while (!stop) round();
+      });
+    };
+    const auto exports = [&] {
+      void* memory = nullptr;
+      Key own{};
+      if (api().aclrtMalloc(&memory, size, acl::malloc_policy::huge_first) != 0 ||
+          api().aclrtIpcMemGetExportKey(memory, size, own.bytes, sizeof own.bytes, open_to_all) != 0 ||
+          api().aclrtIpcMemClose(own.bytes) != 0 || api().aclrtFree(memory) != 0) {
+        ++bad;
       }
-    });
-    constexpr int rounds = under_sanitizer() ? 10 : 100;
+    };
+    const auto imports = [&] {
+      void* imported = nullptr;
+      if (api().aclrtIpcMemImportByKey(&imported, another.bytes, 1) != 0 || api().aclrtIpcMemClose(another.bytes) != 0) {
+        ++bad;
+      }
+    };
+    std::thread exporting = again_and_again(exports);
+    std::thread importing = again_and_again(imports);
+    constexpr int rounds = under_sanitizer() ? 20 : 200;
     for (int i = 0; i < rounds; ++i) {
-      // Exits with 1 when a memfd, or a socket that this program did not hand down by intent, is open in it.
-      const int status = std::system("ls -l /proc/self/fd | grep -q -e memfd: -e anon_inode && exit 1 || exit 0");
-      me.expect_equal(status, 0, "the program sees none");
+      const std::vector<std::string> now = what_a_program_inherits();
+      if (!me.expect(now == before, fmt::format("it inherits {}, and before there was a runtime {}", fmt::join(now, ", "),
+                                                fmt::join(before, ", ")))) {
+        break;
+      }
     }
     stop = true;
-    busy.join();
+    exporting.join();
+    importing.join();
+    me.expect_equal(bad.load(), 0, "the threads exported and imported meanwhile");
     me.step("done");
   });
   story.run();
