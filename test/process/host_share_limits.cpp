@@ -462,16 +462,33 @@ TEST_CASE("B066 a program that is executed finds no descriptor of ours") {
   story.actor("A", [](Actor& me) {
     const Process a(me);
     for (int i = 0; i < 11; ++i) me.send("B", a.export_key(a.allocate(), open_to_all));
-    me.pause_until("B", "done");
+    const Key key = me.receive<Key>("B");
+    a.import_key(key);
+    a.close(key);
+    me.step("imported");  // B has accepted a connection, too, and from now on hands out descriptors
+    std::atomic<bool> done{false};
+    std::thread waiting([&] {
+      me.pause_until("B", "done");
+      done = true;
+    });
+    while (!done) {
+      a.import_key(key);
+      a.close(key);
+    }
+    waiting.join();
+    me.step("stopped");
   });
   story.actor("B", [](Actor& me) {
     const std::vector<std::string> before = what_a_program_inherits();
     const Process b(me);
+    Key own_key{};
     for (int i = 0; i < 10; ++i) {
       b.import_key(me.receive<Key>("A"));
-      b.export_key(b.allocate(), open_to_all);
+      own_key = b.export_key(b.allocate(), open_to_all);
     }
+    me.send("A", own_key);
     const Key another = me.receive<Key>("A");
+    me.pause_until("A", "imported");
     std::atomic<bool> stop{false};
     std::atomic<int> bad{0};
     // Descriptors come and go all the while: made by this process, and received from the other.
@@ -511,6 +528,7 @@ TEST_CASE("B066 a program that is executed finds no descriptor of ours") {
     importing.join();
     me.expect_equal(bad.load(), 0, "the threads exported and imported meanwhile");
     me.step("done");
+    me.pause_until("A", "stopped");
   });
   story.run();
 }
