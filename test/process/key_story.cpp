@@ -107,13 +107,15 @@ TEST_CASE("four processes import one key and each writes its part, on both devic
   story.run();
 }
 
-TEST_CASE("B023 slices of one key, at any offset, are the bytes that they name and no others") {
+TEST_CASE("B023 B031 slices of one key, at any offset, are the bytes that they name, whatever the pages are") {
   const Bytes content = pattern(1 * MiB, 7);
   const std::array<Slice, 6> slices{Slice{512 * KiB + 7, 100}, {0, 1},           {1 * MiB - 1, 1},
                                     {1, 1 * MiB - 1},          {64 * KiB, 4097}, {0, 0}};
+  const std::string_view pages = GENERATE(as<std::string_view>(), "4K", "16K", "64K");
+  CAPTURE(pages);
   Story story;
   story.actor("A", [&](Actor& me) {
-    const Party a(me);
+    const Party a(me, 0, {{"NORMAL_PAGE", pages}});
     auto key = me.must(export_key(a.allocate(content)), "A exports");
     const BarePid b = a.pid_of("B");
     for (const Slice& slice : slices) a.send("B", me.must(key.admit(b, slice), "a slice is shared"));
@@ -130,7 +132,7 @@ TEST_CASE("B023 slices of one key, at any offset, are the bytes that they name a
     me.expect(a.read(key.bytes()) == expected, "A sees the byte that B wrote, and no other changed");
   });
   story.actor("B", [&](Actor& me) {
-    const Party b(me);
+    const Party b(me, 0, {{"NORMAL_PAGE", pages}});
     b.introduce_myself_to("A");
     std::vector<ImportedMapping> mappings;
     for (const Slice& slice : slices) {
