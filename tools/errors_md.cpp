@@ -87,7 +87,7 @@ Errc kind_without_reason(Operation operation, acl::aclError code) {
 // "`out_of_memory`; enable peer access: `peer_access_limit`": what most operations say, then those that differ.
 std::string kinds_of(acl::aclError code) {
   std::map<Errc, std::vector<Operation>> by_kind;
-  for (int number = 1; number <= static_cast<int>(Operation::view); ++number) {
+  for (int number = 1; number <= static_cast<int>(Operation::use_mapping); ++number) {
     const auto operation = static_cast<Operation>(number);
     by_kind[kind_without_reason(operation, code)].push_back(operation);
   }

@@ -139,6 +139,7 @@ enum class Operation : std::uint16_t {
   wait_for_newer,
   return_lease,
   view,
+  use_mapping,
 };
 
 // The ends and the numbers of a failure. A field that the operation has no use for holds its default.

@@ -103,6 +103,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unmapped and freed when thi
   // runtime_gone, refused. ACL: aclrtMallocPhysical, aclrtMapMem.
   DEVSHARE_API DEVSHARE_READS Result<void> restore() & noexcept;
   DEVSHARE_READS bool asleep() const noexcept { return owned_.holds() && size() == 0; }
+  // Whether there is memory behind the addresses: a copy of bytes() while it sleeps is a copy of nothing, and succeeds.
+  // Errors: no_backing (asleep), closed, forked, runtime_gone.
+  DEVSHARE_API DEVSHARE_READS Result<void> check() const noexcept;
 
   // Unmaps, releases, frees. Where a piece cannot be unmapped (in_use: a copy is running on it), or the addresses cannot be
   // released, the mapping comes back as it was. A handle that cannot be freed after that is parked (Runtime::parked), and

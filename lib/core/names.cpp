@@ -133,6 +133,7 @@ std::string_view name_of(Operation operation) noexcept {
     case Operation::wait_for_newer: return "wait for newer data";
     case Operation::return_lease: return "return a lease";
     case Operation::view: return "view device memory";
+    case Operation::use_mapping: return "use mapped memory";
   }
   return "unknown";
 }

@@ -198,6 +198,14 @@ Result<void, Refused<Mapping>> Mapping::close() && noexcept {
   return {};
 }
 
+Result<void> Mapping::check() const noexcept {
+  constexpr Operation operation = Operation::use_mapping;
+  if (!owned_.session().alive()) return detail::unusable(owned_.session(), operation);
+  const detail::Range& range = *owned_.value().range;
+  if (range.pieces.empty()) return Error(Errc::no_backing, operation, {.device = range.device});
+  return {};
+}
+
 Result<std::size_t> Mapping::release_backing() & noexcept {
   constexpr Operation operation = Operation::release_backing;
   if (!owned_.session().alive()) return detail::unusable(owned_.session(), operation);

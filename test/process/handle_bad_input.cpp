@@ -249,6 +249,7 @@ TEST_CASE("B009 whatever is asked of an object of the handle path that holds not
     me.expect(no_mapping.size() == 0 && no_mapping.bytes().empty() && no_mapping.reserved() == 0, "no mapping, no bytes");
     me.expect(no_mapping.pieces() == 0 && no_mapping.piece(0).empty(), "no pieces");
     me.expect(!no_mapping.asleep() && no_mapping.address().address() == nullptr, "no addresses, and no sleep");
+    closed(no_mapping.check(), "it has nothing to check");
     closed(no_mapping.release_backing(), "it does not sleep");
     closed(no_mapping.restore(), "nor wake");
     closed(no_mapping.extend(std::move(no_handle)), "nor grow");

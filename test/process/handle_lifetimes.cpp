@@ -271,6 +271,7 @@ TEST_CASE("every object of the handle path says whose it is: in a forked child, 
       if (slept || slept.error().kind() != expected) return 1;
       auto woken = asleep->restore();
       if (woken || woken.error().kind() != expected) return 2;
+      if (const auto checked = own->check(); checked || checked.error().kind() != expected) return 12;
       auto extended = own->extend(std::move(*retained));
       if (extended) return 3;
       if (extended.error().error().kind() != expected) return 4;

@@ -412,6 +412,7 @@ TEST_CASE("B061 B117 rounds of sleep and wake: the same addresses, the same byte
       me.expect_equal(released, 20 * MiB, "all bytes went back");
       me.expect_equal(host::bytes_in_use(0), 0U, "the device says so too");
       me.expect(pool[0].asleep() && pool[0].bytes().empty(), "asleep, and no bytes to use");
+      a.refused(pool[0].check(), {Errc::no_backing}, "which can be asked");
       Bytes byte(1);
       const Refusal unmapped{Errc::invalid_argument, acl::code::rt_drv_internal, Reason::not_device_memory};
       a.refused(copy_to_host(a.device, byte, remembered.first(1)), unmapped, "nothing is read where it was");
@@ -419,6 +420,7 @@ TEST_CASE("B061 B117 rounds of sleep and wake: the same addresses, the same byte
       me.expect(!host::view(remembered), "nor seen by a kernel");
       for (Mapping& mapping : pool) me.must(mapping.restore(), "it wakes");
       for (std::size_t i = 0; i < pool.size(); ++i) me.expect(pool[i].address() == addresses[i], "where it was");
+      me.must(pool[0].check(), "with memory");
       me.expect(a.read(remembered.first(1)) == Bytes(1), "what was remembered is good again, and fresh");
       a.write(remembered.first(1), Bytes(1, std::byte{0x5a}));
     }

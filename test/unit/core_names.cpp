@@ -36,7 +36,7 @@ TEST_CASE("every kind of failure has a name of its own") {
 }
 
 TEST_CASE("every operation has a name of its own, in words that follow `cannot`") {
-  expect_names(Operation::none, Operation::view);
+  expect_names(Operation::none, Operation::use_mapping);
   CHECK(name_of(Operation::import_key) == "import memory by key");
 }
 
