@@ -34,14 +34,19 @@ using Owners = List<DeviceMemory, PeerAccess, Stream, Event, SharedNotify, Impor
                     ImportedEvent, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
                     SharedMemoryKey<UnownedMemory>, SharedMemoryKey<EngineBlock>, Refused<DeviceMemory>,
                     Refused<SharedMemoryKey<>>, Result<DeviceMemory>, Result<SharedMemoryKey<>, Refused<DeviceMemory>>,
-                    Result<DeviceMemory, Refused<SharedMemoryKey<>>>>;
+                    Result<DeviceMemory, Refused<SharedMemoryKey<>>>, PhysicalHandle, ImportedHandle, AddressReservation,
+                    Mapping, HostRegistration, ExportToken<v1>, ExportToken<v2, PhysicalHandle>,
+                    ExportToken<fabric, Mapping, Unrestricted>, Unmapped, UnmappedImport, Refused<PhysicalHandle>,
+                    Refused<Unmapped>, Refused<Mapping>, Result<Mapping, Refused<PhysicalHandle>>, Lender, Lent<Mapping>,
+                    Lent<DeviceMemory>, Borrower, Lease>;
 
 // Each only says something.
 using Values =
     List<Error, Detail, Device, DeviceId, MemoryInfo, BarePid, Runtime, Version, Parked, Slice, Placement,
          DevicePtr<std::byte>, DeviceSpan<std::byte>, DeviceSpan<const float>, UnownedMemory, StreamRef, StreamOptions,
          NotifyTicket, ReceivedNotifyTicket, EventTicket, ReceivedEventTicket,
-         KeyTicket, TicketBytes, ExporterIdentity, ReceivedTicket, Diagnostic, DiagnosticHandler, Result<void>, Result<Device>>;
+         KeyTicket, Ticket<v2>, TicketBytes, ExporterIdentity, ReceivedTicket, Mechanisms, Prefer, Probe, HostPlacement,
+         HostBacking, Diagnostic, DiagnosticHandler, Result<void>, Result<Device>>;
 
 template <class T>
 concept Owner = std::is_nothrow_destructible_v<T> && std::is_nothrow_move_constructible_v<T> &&
@@ -77,6 +82,13 @@ TEST_CASE("an object that exists is valid: nothing that needs the runtime is mad
   STATIC_REQUIRE_FALSE(std::is_default_constructible_v<DeviceMemory>);
   STATIC_REQUIRE_FALSE(std::is_default_constructible_v<SharedMemoryKey<>>);
   STATIC_REQUIRE_FALSE(std::is_default_constructible_v<ImportedMapping>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<PhysicalHandle>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<ImportedHandle>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<AddressReservation>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<Mapping>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<HostRegistration>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<ExportToken<v2>>);
+  STATIC_REQUIRE_FALSE(std::is_default_constructible_v<Ticket<v2>>);
   STATIC_REQUIRE_FALSE(std::is_default_constructible_v<ReceivedTicket>);
   STATIC_REQUIRE_FALSE(std::is_default_constructible_v<KeyTicket>);
   STATIC_REQUIRE_FALSE(std::is_default_constructible_v<BarePid>);
@@ -88,13 +100,15 @@ TEST_CASE("an object that exists is valid: nothing that needs the runtime is mad
 
 namespace {
 
-// Everything that a caller of the key path has in hand, and might put in the wrong place.
+// Everything that a caller has in hand, by either path, and might put in the wrong place.
 using InHand = List<int, unsigned, std::int64_t, std::size_t, bool, double, void*, std::nullptr_t, const char*,
                     DeviceId, Device, Runtime, BarePid, std::span<const BarePid>, Slice, Placement, std::byte,
                     DevicePtr<std::byte>, DeviceSpan<std::byte>, DeviceSpan<const std::byte>, std::span<std::byte>,
                     std::span<const std::byte>, KeyTicket, TicketBytes, ReceivedTicket, PeerAccess, DeviceMemory,
-                    UnownedMemory, EngineBlock, SharedMemoryKey<>, OpenKey, ImportedMapping, Error, Result<Device>,
-                    Result<DeviceMemory>, Result<BarePid>, Result<KeyTicket>>;
+                    UnownedMemory, EngineBlock, SharedMemoryKey<>, OpenKey, ImportedMapping, PhysicalHandle,
+                    ImportedHandle, AddressReservation, Mapping, HostRegistration, ExportToken<v2>, Ticket<v2>,
+                    HostPlacement, Populate, AccessMode, Mechanism, Mechanisms, Prefer, v2, Error, Result<Device>,
+                    Result<DeviceMemory>, Result<BarePid>, Result<KeyTicket>, Result<PhysicalHandle>, Result<Mapping>>;
 
 template <class T, class... Right>
 constexpr bool is_one_of = (std::is_same_v<T, Right> || ...);
@@ -122,6 +136,12 @@ Device device();
 Runtime runtime();
 SharedMemoryKey<>& key();
 OpenKey& open_key();
+ExportToken<v2>& token();
+ExportToken<v2, Mapping, Unrestricted>& open_token();
+PhysicalHandle handle();
+AddressReservation range();
+Mapping& mapping();
+ImportedMapping& import();
 ReceivedTicket received();
 DeviceSpan<std::byte> on_device();
 std::span<std::byte> on_host();
@@ -143,6 +163,15 @@ TEST_CASE("B097: a place for a device takes a device and no id, no number and no
   STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(copy_to_host(DEVSHARE_X, on_host(), on_device()))));
   STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(copy_on_device(DEVSHARE_X, on_device(), on_device()))));
   STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(devshare::fill(DEVSHARE_X, on_device(), std::byte{1}))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(PhysicalHandle::allocate(DEVSHARE_X, std::size_t{64}))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(PhysicalHandle::allocate_on_host(DEVSHARE_X, std::size_t{64}))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(PhysicalHandle::retain_from(DEVSHARE_X, on_device()))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(AddressReservation::reserve(DEVSHARE_X, std::size_t{64}))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(ImportedHandle::open(received(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(HostRegistration::of(DEVSHARE_X, on_host()))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(probe(DEVSHARE_X, device()))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(probe(device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Device>(DEVSHARE_CALL(importable(DEVSHARE_X))));
 }
 
 TEST_CASE("B097: only a DeviceId names a device") {
@@ -156,6 +185,33 @@ TEST_CASE("B097: only a BarePid, or a list of them, names a process, and only a 
   STATIC_REQUIRE(takes_only<Slice>(DEVSHARE_CALL(open_key().ticket(DEVSHARE_X))));
   STATIC_REQUIRE(takes_only<>(DEVSHARE_CALL(open_key().admit(DEVSHARE_X))));
   STATIC_REQUIRE(takes_only<>(DEVSHARE_CALL(key().ticket(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<AccessMode>(DEVSHARE_CALL(key().admit(BarePid::from_peer_message(1), {}, DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<BarePid, std::span<const BarePid>>(DEVSHARE_CALL(token().admit(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Slice>(DEVSHARE_CALL(token().admit(BarePid::from_peer_message(1), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<AccessMode>(DEVSHARE_CALL(token().admit(BarePid::from_peer_message(1), {}, DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Slice>(DEVSHARE_CALL(open_token().ticket(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<>(DEVSHARE_CALL(open_token().admit(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<>(DEVSHARE_CALL(token().ticket(DEVSHARE_X))));
+}
+
+TEST_CASE("B097: each step of the handle path takes what the step before it gave, and nothing else") {
+  STATIC_REQUIRE(takes_only<PhysicalHandle>(DEVSHARE_CALL(Mapping::of(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<PhysicalHandle, ImportedHandle>(DEVSHARE_CALL(range().map(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<PhysicalHandle>(DEVSHARE_CALL(mapping().extend(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<ImportedHandle>(DEVSHARE_CALL(import().extend(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<PhysicalHandle, Mapping>(DEVSHARE_CALL(export_handle<v1>(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<PhysicalHandle, Mapping>(DEVSHARE_CALL(export_handle<v2>(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<PhysicalHandle, Mapping>(DEVSHARE_CALL(export_handle_unrestricted<fabric>(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<DeviceMemory>(DEVSHARE_CALL(rehouse(DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<DeviceSpan<std::byte>>(DEVSHARE_CALL(PhysicalHandle::retain_from(device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<std::span<std::byte>>(DEVSHARE_CALL(HostRegistration::of(device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<HostPlacement>(
+      DEVSHARE_CALL(PhysicalHandle::allocate_on_host(device(), std::size_t{64}, DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Placement>(DEVSHARE_CALL(PhysicalHandle::allocate(device(), std::size_t{64}, DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Mechanisms>(DEVSHARE_CALL(choose(DEVSHARE_X, Prefer{}, Mechanisms{}))));
+  STATIC_REQUIRE(takes_only<Prefer>(DEVSHARE_CALL(choose(Mechanisms{}, DEVSHARE_X, Mechanisms{}))));
+  STATIC_REQUIRE(takes_only<Mechanisms>(DEVSHARE_CALL(choose(Mechanisms{}, Prefer{}, DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<Mechanism>(DEVSHARE_CALL(with_mechanism(DEVSHARE_X, [](auto) {}))));
 }
 
 TEST_CASE("B097: what can be exported is memory that this process owns, or promises to keep") {
@@ -169,7 +225,9 @@ TEST_CASE("B097: what can be exported is memory that this process owns, or promi
 TEST_CASE("B097: what can be imported is a received ticket") {
   STATIC_REQUIRE(takes_only<ReceivedTicket>(DEVSHARE_CALL(ImportedMapping::open(DEVSHARE_X, device()))));
   STATIC_REQUIRE(takes_only<ReceivedTicket>(DEVSHARE_CALL(ImportedConstMapping::open(DEVSHARE_X, device()))));
-  STATIC_REQUIRE(takes_only<PeerAccess>(DEVSHARE_CALL(ImportedMapping::open(received(), device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<PeerAccess, Populate>(DEVSHARE_CALL(ImportedMapping::open(received(), device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<ReceivedTicket>(DEVSHARE_CALL(ImportedHandle::open(DEVSHARE_X, device()))));
+  STATIC_REQUIRE(takes_only<Populate>(DEVSHARE_CALL(ImportedHandle::open(received(), device(), DEVSHARE_X))));
 }
 
 TEST_CASE("B097: a ticket is decoded from host bytes and from nothing that this process issued") {
@@ -180,6 +238,10 @@ TEST_CASE("B097: a ticket is decoded from host bytes and from nothing that this 
 TEST_CASE("B097: a size is a number and neither a device, a pid nor a slice") {
   STATIC_REQUIRE(takes_only<int, unsigned, std::int64_t, std::size_t, bool, double>(
       DEVSHARE_CALL(DeviceMemory::allocate(device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<int, unsigned, std::int64_t, std::size_t, bool, double>(
+      DEVSHARE_CALL(PhysicalHandle::allocate(device(), DEVSHARE_X))));
+  STATIC_REQUIRE(takes_only<int, unsigned, std::int64_t, std::size_t, bool, double>(
+      DEVSHARE_CALL(AddressReservation::reserve(device(), DEVSHARE_X))));
   STATIC_REQUIRE(takes_only<Placement>(DEVSHARE_CALL(DeviceMemory::allocate(device(), std::size_t{64}, DEVSHARE_X))));
 }
 
