@@ -164,7 +164,7 @@ TEST_CASE("B007 a mapping whose steps fail in turn gives its handle back") {
   story.run();
 }
 
-TEST_CASE("a wake that fails at any of its pieces sleeps on, whole, and wakes when tried again") {
+TEST_CASE("B085 a wake that fails at any of its pieces sleeps on, whole, and wakes when tried again") {
   constexpr std::size_t pieces = 3;
   Story story;
   story.actor("A", [](Actor& me) {
@@ -185,6 +185,12 @@ TEST_CASE("a wake that fails at any of its pieces sleeps on, whole, and wakes wh
         me.expect(pool.asleep() && host::counters() == asleep, "and sleeps on, with nothing left of the attempt");
       }
     }
+    // B085: the caller is told what it was, and there is nothing that could be used by mistake.
+    host::fail(Entry::aclrtMapMem, 2, acl::code::rt_memory_allocation);
+    const auto full = pool.restore();
+    me.expect(!full && full.error().kind() == Errc::out_of_memory, "a wake for which there is no room says so");
+    me.expect(pool.bytes().empty() && pool.pieces() == 0, "and gives no bytes");
+    me.expect(!pool.check() && pool.check().error().kind() == Errc::no_backing, "which can be asked, too");
     me.must(pool.restore(), "it wakes");
     me.expect(pool.address() == address && pool.size() == pieces * block, "at the same place, whole");
     a.write(pool.bytes(), pattern(pieces * block));

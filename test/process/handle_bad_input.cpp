@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of the handle path given what it must not be given: null, zero, huge, foreign, moved-from. Each answers
-// with its documented error, and nothing is left behind. Forked objects, and those whose runtime has ended, are in
-// handle_lifetimes.cpp.
+// Every function of the handle path given what it must not be given: null, zero, huge, foreign, moved-from. Each
+// answers with its documented error, and nothing is left behind. Forked objects, and those whose runtime has ended, are
+// in handle_lifetimes.cpp.
 #include "support/sharing.hpp"
 
 #include <limits>
@@ -125,7 +125,8 @@ TEST_CASE("exports, growth and sleep of what cannot do that") {
     me.must(std::move(back.handle).close(), "it ends");
     me.must(std::move(back.range).close(), "it ends");
 
-    Mapping pool = me.must(me.must(AddressReservation::reserve(a.device, 2 * size), "a range").map(memory(size)), "mapped");
+    AddressReservation wide = me.must(AddressReservation::reserve(a.device, 2 * size), "a range");
+    Mapping pool = me.must(std::move(wide).map(memory(size)), "mapped");
     me.must(pool.extend(memory(size)), "and grown");
     auto exported = export_handle<v2>(std::move(pool));
     refused_as(a, exported, Errc::not_exportable, "several handles as one");
@@ -155,7 +156,8 @@ TEST_CASE("admissions to a handle of nobody, and slices that it has not") {
     const BarePid somebody = BarePid::from_peer_message(1);
     for (const Slice slice : {Slice{0, size + 1}, Slice{size, 1}, Slice{1, size}, Slice{1, 0}, Slice{huge, 1},
                               Slice{1, huge}, Slice{huge, huge}}) {
-      refused_as(a, token.admit(somebody, slice), Errc::out_of_range, fmt::format("{} from {}", slice.size, slice.offset));
+      refused_as(a, token.admit(somebody, slice), Errc::out_of_range,
+                 fmt::format("{} from {}", slice.size, slice.offset));
     }
     a.me.must(a.me.must(std::move(token).close(), "it ends").close(), "it ends");
   });
@@ -246,7 +248,7 @@ TEST_CASE("B009 whatever is asked of an object of the handle path that holds not
     closed(export_handle_unrestricted<v1>(std::move(no_handle)), "nor for everybody");
     closed(std::move(no_handle).close(), "nor closed");
     Mapping& no_mapping = mapping;
-    me.expect(no_mapping.size() == 0 && no_mapping.bytes().empty() && no_mapping.reserved() == 0, "no mapping, no bytes");
+    me.expect(no_mapping.size() == 0 && no_mapping.bytes().empty() && no_mapping.reserved() == 0, "nor has a mapping");
     me.expect(no_mapping.pieces() == 0 && no_mapping.piece(0).empty(), "no pieces");
     me.expect(!no_mapping.asleep() && no_mapping.address().address() == nullptr, "no addresses, and no sleep");
     closed(no_mapping.check(), "it has nothing to check");

@@ -301,6 +301,114 @@ TEST_CASE("every object of the handle path says whose it is: in a forked child, 
   });
 }
 
+TEST_CASE("B005 objects of the handle path that outlive their runtime call nothing, and say so once, in either order") {
+  for (const bool backwards : {false, true}) {
+    CAPTURE(backwards);
+    imported<v2>([&](const Party& b, const ReceivedTicket& ticket) {
+      Actor& me = b.me;
+      alignas(4096) static std::byte memory[4096];
+      static int outlived;
+      outlived = 0;
+      std::optional<PhysicalHandle> handle = me.must(PhysicalHandle::allocate(b.device, size), "memory");
+      std::optional<AddressReservation> range = me.must(AddressReservation::reserve(b.device, size), "a range");
+      std::optional<Mapping> mapping = b.map(size);
+      auto made = export_handle<v1>(b.map(size));
+      std::optional<ExportToken<v1>> token = me.must(std::move(made), "a token");
+      std::optional<ImportedHandle> imported_handle = me.must(ImportedHandle::open(ticket, b.device), "an import");
+      std::optional<ImportedMapping> import = b.import(ticket);
+      std::optional<HostRegistration> registration = me.must(HostRegistration::of(b.device, memory), "registered");
+      (void)set_diagnostic_handler({[](const Diagnostic& diagnostic, void*) {
+                                      if (diagnostic.event == DiagnosticEvent::runtime_was_gone) ++outlived;
+                                    },
+                                    nullptr});
+      me.must(b.runtime.finalize(), "the runtime is finalized");
+      host::record_calls(true);
+      if (backwards) {
+        registration.reset();
+        import.reset();
+        imported_handle.reset();
+        token.reset();
+        mapping.reset();
+        range.reset();
+        handle.reset();
+      } else {
+        handle.reset();
+        range.reset();
+        mapping.reset();
+        token.reset();
+        imported_handle.reset();
+        import.reset();
+        registration.reset();
+      }
+      me.expect_equal(host::recorded_calls().size(), 0U, "the runtime is not called any more");
+      me.expect_equal(outlived, 1, "one report for all of them");
+      host::record_calls(false);
+      set_diagnostic_handler({});
+
+      const Party again(me);
+      end(me, again.map(size));
+      again.leave();
+    });
+  }
+}
+
+TEST_CASE("B045 each object of the handle path is released once, however it was moved, swapped or assigned to itself") {
+  imported<v2>([](const Party& b, const ReceivedTicket& ticket) {
+    Actor& me = b.me;
+    // After each release a descriptor of ours takes the number that became free: whoever closes twice closes it.
+    std::vector<int> victims;
+    const auto recycle = [&] { victims.push_back(::dup(0)); };
+    const auto shuffle = [&]<class T>(T first, T second) {
+      host::record_calls(true);
+      T third(std::move(first));
+      first = std::move(second);
+      std::swap(first, third);
+      T& same = third;
+      third = std::move(same);
+      second = std::move(third);
+      third = std::move(second);
+      T ended(std::move(first));
+      recycle();
+      { T gone(std::move(third)); }
+      recycle();
+    };
+    const auto were_called = [&](acl::Entry call, std::size_t times) {
+      me.expect_equal(calls_of(call), times, std::string(name_of(call)));
+    };
+    const auto memory = [&] { return me.must(PhysicalHandle::allocate(b.device, size), "memory"); };
+    const auto range = [&] { return me.must(AddressReservation::reserve(b.device, size), "a range"); };
+    const auto token = [&] { return me.must(export_handle<v2>(memory()), "a token"); };
+    const auto imported_handle = [&] { return me.must(ImportedHandle::open(ticket, b.device), "an import"); };
+    alignas(4096) static std::byte pages[8192];
+    const auto registered = [&](std::size_t at) {
+      return me.must(HostRegistration::of(b.device, std::span(pages).subspan(at, 4096)), "registered");
+    };
+    shuffle(memory(), memory());
+    were_called(acl::Entry::aclrtFreePhysical, 2);
+    shuffle(range(), range());
+    were_called(acl::Entry::aclrtReleaseMemAddress, 2);
+    shuffle(b.map(size), b.map(size));
+    for (const acl::Entry call :
+         {acl::Entry::aclrtUnmapMem, acl::Entry::aclrtReleaseMemAddress, acl::Entry::aclrtFreePhysical}) {
+      were_called(call, 2);
+    }
+    shuffle(token(), token());
+    were_called(acl::Entry::aclrtFreePhysical, 2);
+    shuffle(b.import(ticket), b.import(ticket));  // one import, for both
+    for (const acl::Entry call :
+         {acl::Entry::aclrtUnmapMem, acl::Entry::aclrtReleaseMemAddress, acl::Entry::aclrtFreePhysical}) {
+      were_called(call, 1);
+    }
+    shuffle(imported_handle(), imported_handle());
+    were_called(acl::Entry::aclrtFreePhysical, 1);
+    shuffle(registered(0), registered(4096));
+    were_called(acl::Entry::aclrtHostUnregister, 2);
+    host::record_calls(false);
+    for (const int victim : victims) me.expect(::close(victim) == 0, "nobody closed a stranger's descriptor");
+    b.leave();
+  });
+}
+
 TEST_CASE("a reference that was freed behind its object is reported by the object's end, and nothing else happens") {
   struct Reports {
     int count = 0;

@@ -335,7 +335,8 @@ TEST_CASE("B033 no way through the types mixes memory in a range: each is refuse
     AddressReservation for_imports = me.must(AddressReservation::reserve(b.device, 4 * MiB), "a range");
     ImportedMapping imports = me.must(std::move(for_imports).map(std::move(of_v1)), "imported memory of one kind");
     auto mixed = imports.extend(std::move(of_v2));
-    if (b.refused(mixed, {Errc::mixed_memory, acl::code::rt_drv_internal, Reason::mixed_memory}, "memory of the other")) {
+    const Refusal two_origins{Errc::mixed_memory, acl::code::rt_drv_internal, Reason::mixed_memory};
+    if (b.refused(mixed, two_origins, "memory of the other")) {
       end(me, std::move(mixed).error().take_back());
     }
     me.expect_equal(imports.size(), 2 * MiB, "the mapping is what it was");
@@ -471,7 +472,7 @@ TEST_CASE("B076 threads that open one ticket at once use it only after access wa
       for (std::thread& thread : threads) thread.join();
       for (const acl::Entry once : {acl::Entry::aclrtMemImportFromShareableHandleV2, acl::Entry::aclrtMapMem,
                                     acl::Entry::aclrtMemSetAccess, acl::Entry::aclrtFreePhysical}) {
-        me.expect_equal(calls_of(once), std::size_t{1}, std::string(name_of(once)) + " was called once for all of them");
+        me.expect_equal(calls_of(once), std::size_t{1}, std::string(name_of(once)) + " was called once for all");
       }
       me.expect_equal(host::counters().handles_imported, 0U, "none is left of the round");
     }

@@ -509,7 +509,8 @@ TEST_CASE("B066 a program that is executed finds no descriptor of ours") {
     };
     const auto imports = [&] {
       void* imported = nullptr;
-      if (api().aclrtIpcMemImportByKey(&imported, another.bytes, 1) != 0 || api().aclrtIpcMemClose(another.bytes) != 0) {
+      if (api().aclrtIpcMemImportByKey(&imported, another.bytes, 1) != 0 ||
+          api().aclrtIpcMemClose(another.bytes) != 0) {
         ++bad;
       }
     };
@@ -518,10 +519,9 @@ TEST_CASE("B066 a program that is executed finds no descriptor of ours") {
     constexpr int rounds = under_sanitizer() ? 20 : 200;
     for (int i = 0; i < rounds; ++i) {
       const std::vector<std::string> now = what_a_program_inherits();
-      if (!me.expect(now == before, fmt::format("it inherits {}, and before there was a runtime {}", fmt::join(now, ", "),
-                                                fmt::join(before, ", ")))) {
-        break;
-      }
+      const std::string what = fmt::format("it inherits {}, and before there was a runtime {}", fmt::join(now, ", "),
+                                           fmt::join(before, ", "));
+      if (!me.expect(now == before, what)) break;
     }
     stop = true;
     exporting.join();

@@ -328,8 +328,9 @@ TEST_CASE("what somebody else has put at its names while it lived is not a lende
   story.run();
 }
 
-TEST_CASE("of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072)",
-          "[any library]") {
+TEST_CASE(
+    "of 50 lenders that want one path at once one has it, each time, and whoever borrows gets its memory (B072, B115)",
+    "[any library]") {
   constexpr std::size_t processes = 5;
   constexpr std::size_t threads = 10;
   constexpr std::size_t rounds = 4;

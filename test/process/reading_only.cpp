@@ -25,7 +25,7 @@ void end(Actor& me, Held held) {
 // A exports by K and gives B a ticket for reading, then writes while B reads.
 template <class K>
 void exporter(Actor& me) {
-  const Party a(me);
+  const Party a(me, 0, {{"PROFILE", "a3"}});  // which has tokens of every kind
   auto exported = me.must(export_for<K>(me.must(allocate_for<K>(a.device, size), "memory")), "A exports");
   a.write(exported.bytes(), pattern(size, 1));
   a.send("B", me.must(exported.admit(a.pid_of("B"), {}, AccessMode::read_only), "B may read"));
@@ -33,16 +33,18 @@ void exporter(Actor& me) {
   a.write(exported.bytes(), pattern(size, 2));
   me.step("written");
   me.pause_until_ended("B");
+  me.expect(a.read(exported.bytes()) == pattern(size, 2), "no byte of it is anybody else's");
   end(me, me.must(std::move(exported).close(), "A ends"));
 }
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("B107 a ticket for reading opens for reading only, and the kernel keeps it so", "", by_key, v1, v2) {
+TEMPLATE_TEST_CASE("B107 a ticket for reading opens for reading only, and the kernel keeps it so", "", by_key, v1, v2,
+                   fabric) {
   Story story;
   story.actor("A", &exporter<TestType>);
   story.actor("B", [](Actor& me) {
-    const Party b(me);
+    const Party b(me, 0, {{"PROFILE", "a3"}});
     b.introduce_myself_to("A");
     const ReceivedTicket ticket = b.ticket_from("A");
     me.expect(ticket.access() == AccessMode::read_only, "the ticket says so");
@@ -67,13 +69,12 @@ TEMPLATE_TEST_CASE("B107 a ticket for reading opens for reading only, and the ke
   story.run();
 }
 
-TEST_CASE("B107 who writes all the same is ended by the kernel, and the data is as it was") {
+TEMPLATE_TEST_CASE("B107 who writes all the same is ended by the kernel, and the data is as it was", "", by_key, v1, v2,
+                   fabric) {
   Story story;
-  story.actor("A", [](Actor& me) {
-    exporter<v2>(me);
-  });
+  story.actor("A", &exporter<TestType>);
   story.actor("B", [](Actor& me) {
-    const Party b(me);
+    const Party b(me, 0, {{"PROFILE", "a3"}});
     b.introduce_myself_to("A");
     const ImportedConstMapping mapping =
         me.must(ImportedConstMapping::open(b.ticket_from("A"), b.device), "it is for reading");

@@ -34,11 +34,11 @@ using Owners = List<DeviceMemory, PeerAccess, Stream, Event, SharedNotify, Impor
                     ImportedEvent, ImportedMapping, ImportedConstMapping, SharedMemoryKey<>, OpenKey,
                     SharedMemoryKey<UnownedMemory>, SharedMemoryKey<EngineBlock>, Refused<DeviceMemory>,
                     Refused<SharedMemoryKey<>>, Result<DeviceMemory>, Result<SharedMemoryKey<>, Refused<DeviceMemory>>,
-                    Result<DeviceMemory, Refused<SharedMemoryKey<>>>, PhysicalHandle, ImportedHandle, AddressReservation,
-                    Mapping, HostRegistration, ExportToken<v1>, ExportToken<v2, PhysicalHandle>,
+                    Result<DeviceMemory, Refused<SharedMemoryKey<>>>, PhysicalHandle, ImportedHandle,
+                    AddressReservation, Mapping, HostRegistration, ExportToken<v1>, ExportToken<v2, PhysicalHandle>,
                     ExportToken<fabric, Mapping, Unrestricted>, Unmapped, UnmappedImport, Refused<PhysicalHandle>,
-                    Refused<Unmapped>, Refused<Mapping>, Result<Mapping, Refused<PhysicalHandle>>, Lender, Lent<Mapping>,
-                    Lent<DeviceMemory>, Borrower, Lease>;
+                    Refused<Unmapped>, Refused<Mapping>, Result<Mapping, Refused<PhysicalHandle>>, Lender,
+                    Lent<Mapping>, Lent<DeviceMemory>, Borrower, Lease>;
 
 // Each only says something.
 using Values =
@@ -225,7 +225,8 @@ TEST_CASE("B097: what can be exported is memory that this process owns, or promi
 TEST_CASE("B097: what can be imported is a received ticket") {
   STATIC_REQUIRE(takes_only<ReceivedTicket>(DEVSHARE_CALL(ImportedMapping::open(DEVSHARE_X, device()))));
   STATIC_REQUIRE(takes_only<ReceivedTicket>(DEVSHARE_CALL(ImportedConstMapping::open(DEVSHARE_X, device()))));
-  STATIC_REQUIRE(takes_only<PeerAccess, Populate>(DEVSHARE_CALL(ImportedMapping::open(received(), device(), DEVSHARE_X))));
+  STATIC_REQUIRE(
+      takes_only<PeerAccess, Populate>(DEVSHARE_CALL(ImportedMapping::open(received(), device(), DEVSHARE_X))));
   STATIC_REQUIRE(takes_only<ReceivedTicket>(DEVSHARE_CALL(ImportedHandle::open(DEVSHARE_X, device()))));
   STATIC_REQUIRE(takes_only<Populate>(DEVSHARE_CALL(ImportedHandle::open(received(), device(), DEVSHARE_X))));
 }
