@@ -216,7 +216,6 @@ std::vector<Act> acts_alone(const Party& a) {
          if (!registered) return error_in(registered);
          auto closed = (*std::move(registered)).close();
          if (closed) return std::nullopt;
-         (void)api().aclrtHostUnregister(memory);  // what a refused close leaves
          return error_in(closed);
        }},
       export_act<v1>(a),

@@ -603,8 +603,18 @@ TEST_CASE("host memory is registered for a device, once, for as long as the obje
     a.refused(HostRegistration::of(a.device, std::span(memory).subspan(1)),
               {Errc::invalid_argument, acl::code::rt_param_invalid, Reason::bad_argument}, "from the start of a page");
     a.refused(HostRegistration::of(a.device, {}), {Errc::invalid_argument}, "and not nothing");
+    const auto refused_once = [&](HostRegistration& registration) {
+      host::fail(acl::Entry::aclrtHostUnregister, 1, acl::code::rt_drv_internal);
+      a.refused(std::move(registration).close(), {Errc::refused, acl::code::rt_drv_internal, Reason::injected},
+                "its end fails");
+      a.me.expect(registration.host().data() == memory, "and it is what it was");
+    };
+    refused_once(one);
     end(a.me, std::move(one));
-    end(a.me, a.me.must(HostRegistration::of(a.device, memory), "and again"));
+    HostRegistration again = a.me.must(HostRegistration::of(a.device, memory), "and again");
+    refused_once(again);
+    { const HostRegistration ends_by_itself = std::move(again); }
+    end(a.me, a.me.must(HostRegistration::of(a.device, memory), "nothing was left of it"));
   });
 }
 
