@@ -52,7 +52,7 @@ Second import_after(const Send& send) {
     if (second.code == 0) second.code = session->aclrtIpcMemClose(key.data());
   };
   import(exporter.key());
-  // One may go on for ever. Until then the assertions are those of the exporter's thread.
+  // One may go on for ever.
   for (int i = 0; !done && i < 50; ++i) std::this_thread::sleep_for(1ms);
   REQUIRE(second.code == 0);
   const std::size_t before = count_descriptors();
@@ -65,7 +65,7 @@ Second import_after(const Send& send) {
 }
 
 void send_memory(int importer, const Reply& reply, const UniqueFd& file) {
-  REQUIRE(send_message(importer, encode(reply), file.get(), 0) == 0);
+  must(send_message(importer, encode(reply), file.get(), 0) == 0, "sendmsg");
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ TEST_CASE("more sent ahead than anybody sends does not keep an importer from ask
     return encode(other);
   };
   const Second asked = import_after([&](int importer, const Reply& reply) {
-    for (int i = 0; i < 100; ++i) REQUIRE(send_message(importer, another(reply), file.get(), 0) == 0);
+    for (int i = 0; i < 100; ++i) must(send_message(importer, another(reply), file.get(), 0) == 0, "sendmsg");
   });
   CHECK(asked.code == 0);
   CHECK(asked.asked == 2);
