@@ -42,7 +42,7 @@ struct ExporterWatch {
   bool gone_now() const noexcept;
 };
 
-struct Block;  // defined in block_record.hpp, for block.cpp and copy.cpp only
+struct Block;  // defined in block_record.hpp, for the files that make, copy and free blocks
 struct PhysicalMemory;
 class AliasRange;
 

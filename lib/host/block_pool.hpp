@@ -35,4 +35,7 @@ class BlockPool {
   std::uint32_t made_ = 0;
 };
 
+// The words of the window name records of this pool from now on.
+void name_blocks_of(const BlockPool& pool) noexcept;
+
 }  // namespace devshare::host
