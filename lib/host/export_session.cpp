@@ -133,7 +133,11 @@ Answer ExportSession::answer_import(const Request& request, const Peer& peer) {
     return answer;
   }
   if (!key->open_to_all && !admits(key->whitelist, request, peer, &reply)) return answer;
-  if (!put_memory(*key, &answer)) reply.reason = Reason::unknown_key;
+  if (put_memory(*key, &answer)) {
+    server_->memory_taken(answer.name);
+  } else {
+    reply.reason = Reason::unknown_key;
+  }
   return answer;
 }
 
@@ -274,6 +278,7 @@ Answer ExportSession::answer_token(const Request& request, const Peer& peer, std
   }
   if (!token->open_to_all && !admits(token->whitelist, request, peer, &reply)) return answer;
   put_memory(*token, &answer);
+  server_->memory_taken(answer.name);
   answer.lock = std::move(lock);
   return answer;
 }

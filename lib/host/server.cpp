@@ -181,7 +181,7 @@ bool Server::serve(int socket, const Peer& peer) {
   if (!request) return false;
 
   const Answer answer = answerer_.answer(*request, peer);
-  note_request(socket, answer);
+  note_request(socket);
   int error = send_reply(socket, answer.reply, answer.descriptor);
   if (error == ETOOMANYREFS) {  // too many descriptors of this user are on their way
     error = send_reply(socket, refusal(request->op, request->sequence, Reason::descriptor_limit), -1);

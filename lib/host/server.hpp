@@ -77,7 +77,7 @@ class Server {
   // A favour and no promise: nothing is sent to who has left enough of it unread.
   void send_ahead(const Answer& answer, const Whitelist& admitted);
 
-  // This process has the memory itself a second time, or has given it to somebody by other means.
+  // Somebody has the memory from now on, who was not sent it ahead: by an answer, or this process itself.
   void memory_taken(const MemoryName& memory);
 
   // Memory ends. True when it was sent ahead and nobody has it: then only messages keep its bytes, which cannot be taken
@@ -96,8 +96,8 @@ class Server {
     Peer peer;
     bool greeted = false;  // it has said hello, and so:
     std::int32_t claimed_pid = 0;
-    std::uint8_t server = 0;  // where it is
-    std::vector<MemoryName> ahead;  // sent, in this order, and not known to be read; nothing was sent behind them
+    std::uint8_t server = 0;        // where it is
+    std::vector<MemoryName> ahead;  // sent, in this order, and not known to be read
   };
 
   Server(int listener, Answerer& answerer) noexcept : listener_(listener), answerer_(answerer) {}
@@ -109,7 +109,7 @@ class Server {
   void greet(int socket);
   bool serve(int socket, const Peer& peer);
   void remember_hello(int socket, const Request& hello);
-  void note_request(int socket, const Answer& answer);
+  void note_request(int socket);
   void forget_what_was_read(Connection& connection);
   void forget_first(Connection& connection, std::size_t count);
   static std::size_t most_ahead_of_all() noexcept;

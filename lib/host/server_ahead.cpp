@@ -2,7 +2,8 @@
 // What an exporter sends before it is asked. The kernel keeps it for the importer, with its bytes; how much of that there
 // may be is bounded here, and whoever ends memory that nobody has taken is told so.
 //
-// How many messages an importer has not read the kernel says in bytes. They are read in order, so it is the last ones.
+// How many messages an importer has not read the kernel says in bytes. They are read in order, so it is the last ones. If
+// an answer is one of them, an entry too many counts as unread: one that its reader has dropped, waiting for the answer.
 #include "channel.hpp"
 #include "profile.hpp"
 #include "server.hpp"
@@ -64,11 +65,10 @@ void Server::forget_what_was_read(Connection& connection) {
 }
 
 // Who asks reads all that was sent before the answer.
-void Server::note_request(int socket, const Answer& answer) {
+void Server::note_request(int socket) {
   const std::scoped_lock lock(mutex_);
   Connection& connection = connections_[socket];
   forget_first(connection, connection.ahead.size());
-  if (answer.name.id != 0) given_[answer.name].taken = true;
 }
 
 void Server::memory_taken(const MemoryName& memory) {
