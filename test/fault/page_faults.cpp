@@ -21,7 +21,8 @@ constexpr std::size_t size = 4 * 1024 * 1024;
 constexpr Placement all_now{.populate = Populate::now};
 constexpr Refusal no_space{Errc::no_space, code::rt_memory_allocation, Reason::no_space};
 
-void alone(const std::function<void(const Party&)>& part) {
+// It is not asked what it leaves: what it has been forbidden it needs to end in order.
+void in_one_process(const std::function<void(const Party&)>& part) {
   Story story;
   story.actor("A", [&](Actor& me) { part(Party(me)); });
   story.run();
@@ -33,7 +34,7 @@ void the_machine_is_full(Actor& me) { me.expect_equal(refuse_system_call(SYS_fal
 
 TEST_CASE("memory whose pages the machine has not is refused as no_space, and nothing is left") {
   if (const std::string why = why_no_refused_system_calls(); !why.empty()) DEVSHARE_SKIP(why);
-  alone([](const Party& a) {
+  in_one_process([](const Party& a) {
     the_machine_is_full(a.me);
     a.refused(DeviceMemory::allocate(a.device, size, all_now), no_space, "memory");
     const auto refused = DeviceMemory::allocate(a.device, size, all_now);
@@ -50,7 +51,7 @@ TEST_CASE("memory whose pages the machine has not is refused as no_space, and no
 
 TEST_CASE("a mapping whose pages cannot be had when it is to wake goes on sleeping, whole") {
   if (const std::string why = why_no_refused_system_calls(); !why.empty()) DEVSHARE_SKIP(why);
-  alone([](const Party& a) {
+  in_one_process([](const Party& a) {
     auto range = a.me.must(AddressReservation::reserve(a.device, 2 * size), "addresses");
     auto mapped = std::move(range).map(a.me.must(PhysicalHandle::allocate(a.device, size), "memory as it comes"));
     if (!mapped) a.me.fail("mapped");
@@ -73,7 +74,7 @@ TEST_CASE("where huge pages fail after they were promised, memory is in normal o
   if (const std::string why = why_no_refused_system_calls(); !why.empty()) DEVSHARE_SKIP(why);
   const HugePages pool(2);
   if (!pool.why_not().empty()) DEVSHARE_SKIP(pool.why_not());
-  alone([](const Party& a) {
+  in_one_process([](const Party& a) {
     a.me.expect_equal(refuse_system_call(SYS_fallocate, EPERM), 0, "a filter");
     const DeviceMemory memory = a.allocate(size, {.host_pages = HostPages::huge_if_free, .populate = Populate::now});
     a.me.expect(memory.backing().pages == HostBacking::Pages::normal, "in normal pages");

@@ -16,17 +16,6 @@ namespace {
 
 constexpr std::size_t block = 64 * 1024;
 
-// One actor alone; what it cannot do alone has an importer or an exporter in the test itself.
-void alone(const std::function<void(const Party&)>& part) {
-  Story story;
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    part(a);
-    a.leave();
-  });
-  story.run();
-}
-
 // Keeps what the diagnostic hook was told.
 struct Reports {
   std::vector<Diagnostic> heard;

@@ -17,17 +17,6 @@ namespace {
 constexpr std::size_t size = 2 * 1024 * 1024;
 constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
 
-template <class Part>
-void alone(Part part) {
-  Story story;
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    part(a);
-    a.leave();
-  });
-  story.run();
-}
-
 // A exports a handle to whoever asks, and a key; B does `part` with the tickets.
 template <class Part>
 void with_tickets(Part part) {
@@ -52,17 +41,6 @@ void with_tickets(Part part) {
     me.step("done");
   });
   story.run();
-}
-
-template <class R>
-void refused_as(const Party& a, const R& result, Errc kind, std::string_view what, const char* file = __builtin_FILE(),
-                int line = __builtin_LINE()) {
-  if (!a.me.expect(!result, what, file, line)) return;
-  a.me.expect_equal(name_of(detail::plain_error(result.error()).kind()), name_of(kind), what, file, line);
-}
-
-DeviceSpan<std::byte> span_at(const void* address, std::size_t bytes) {
-  return {DevicePtr<std::byte>::from_address(const_cast<void*>(address)), bytes};
 }
 
 }  // namespace

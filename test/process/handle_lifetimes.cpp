@@ -360,17 +360,7 @@ TEST_CASE("B045 each object of the handle path is released once, however it was 
     const auto recycle = [&] { victims.push_back(::dup(0)); };
     const auto shuffle = [&]<class T>(T first, T second) {
       host::record_calls(true);
-      T third(std::move(first));
-      first = std::move(second);
-      std::swap(first, third);
-      T& same = third;
-      third = std::move(same);
-      second = std::move(third);
-      third = std::move(second);
-      T ended(std::move(first));
-      recycle();
-      { T gone(std::move(third)); }
-      recycle();
+      end_in_other_hands(std::move(first), std::move(second), recycle);
     };
     const auto were_called = [&](acl::Entry call, std::size_t times) {
       me.expect_equal(calls_of(call), times, std::string(name_of(call)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharing physical memory as a program does it, through the typed layer: from the handle to the memory given back, by
-// each kind of token. What goes wrong is in handle_rules.cpp.
+// each kind of token. What goes wrong is in handle_rules.cpp and handle_cases.cpp.
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 

@@ -36,6 +36,16 @@ class Pages {
   host::UniqueFd file_;
 };
 
+// Of fresh memory, to an importer that learns of both.
+void share_a_key_and_a_token(Actor& me, const HandleProcess& a, std::int32_t importer, TokenKind kind = TokenKind::v1) {
+  const Key key = a.export_key(a.allocate(), listed);
+  const Token token = a.share(a.make(), listed, kind);
+  a.admit(key, importer);
+  a.admit(token, importer);
+  me.send("B", key);
+  me.send("B", token);
+}
+
 }  // namespace
 
 TEST_CASE("who is connected when it is admitted imports though the exporter has stopped since, and nobody else does") {
@@ -125,71 +135,39 @@ TEST_CASE("what was sent ahead is not taken when its key was closed, its memory 
   story.run();
 }
 
-TEST_CASE("what an exporter sent before it finalised is not taken") {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const HandleProcess a(me);
-    const std::int32_t importer = meet_importer(me, a);
-    const Key key = a.export_key(a.allocate(), listed);
-    const Token token = a.share(a.make(), listed);
-    a.admit(key, importer);
-    a.admit(token, importer);
-    a.finalize();
-    me.send("B", key);
-    me.send("B", token);
-    me.pause_until("B", "done");
-  });
-  story.actor("B", [](Actor& me) {
-    const HandleProcess b(me);
-    meet_exporter(me, b);
-    const Key key = me.receive<Key>("A");
-    const auto token = me.receive<Token>("A");
-    b.import_fails(token, code::rt_invalid_handle, Reason::exporter_gone);
-    b.import_fails(key, code::rt_drv_internal, Reason::exporter_gone);
-    me.step("done");
-  });
-  story.run();
-}
-
-TEST_CASE("what an exporter sent before it was killed is not taken") {
-  Story story;
-  story.kill("A", at("admitted"));
-  story.actor("A", [](Actor& me) {
-    const HandleProcess a(me);
-    const std::int32_t importer = meet_importer(me, a);
-    const Key key = a.export_key(a.allocate(), listed);
-    const Token token = a.share(a.make(), listed);
-    a.admit(key, importer);
-    a.admit(token, importer);
-    me.send("B", key);
-    me.send("B", token);
-    me.step("admitted");
-  });
-  story.actor("B", [](Actor& me) {
-    const HandleProcess b(me);
-    meet_exporter(me, b);
-    const Key key = me.receive<Key>("A");
-    const auto token = me.receive<Token>("A");
-    me.pause_until_ended("A");
-    b.import_fails(key, code::rt_drv_internal, Reason::exporter_gone);
-    b.import_fails(token, code::rt_invalid_handle, Reason::exporter_gone);
-    b.has_nothing_left();
-    me.expect_equal(host::counters().connections, std::uint64_t{0}, "no connection either");
-  });
-  story.run();
+TEST_CASE("what an exporter sent before it finalised or was killed is not taken") {
+  for (const bool killed : {false, true}) {
+    CAPTURE(killed);
+    Story story;
+    if (killed) story.kill("A", at("gone"));
+    story.actor("A", [killed](Actor& me) {
+      const HandleProcess a(me);
+      share_a_key_and_a_token(me, a, meet_importer(me, a));
+      if (!killed) a.finalize();
+      me.step("gone");
+      me.pause_until("B", "done");
+    });
+    story.actor("B", [killed](Actor& me) {
+      const HandleProcess b(me);
+      meet_exporter(me, b);
+      const Key key = me.receive<Key>("A");
+      const auto token = me.receive<Token>("A");
+      killed ? me.pause_until_ended("A") : me.pause_until("A", "gone");
+      b.import_fails(token, code::rt_invalid_handle, Reason::exporter_gone);
+      b.import_fails(key, code::rt_drv_internal, Reason::exporter_gone);
+      b.has_nothing_left();
+      me.expect_equal(host::counters().connections, std::uint64_t{0}, "no connection either");
+      me.step("done");
+    });
+    story.run();
+  }
 }
 
 TEST_CASE("a key or a token that is not quite the one that was sent ahead is refused as ever") {
   Story story;
   story.actor("A", [](Actor& me) {
     const HandleProcess a(me);
-    const std::int32_t importer = meet_importer(me, a);
-    const Key key = a.export_key(a.allocate(), listed);
-    const Token token = a.share(a.make(), listed, TokenKind::v2);
-    a.admit(key, importer);
-    a.admit(token, importer);
-    me.send("B", key);
-    me.send("B", token);
+    share_a_key_and_a_token(me, a, meet_importer(me, a), TokenKind::v2);
     me.pause_until("B", "done");
   });
   story.actor("B", [](Actor& me) {

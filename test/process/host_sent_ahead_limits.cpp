@@ -28,11 +28,10 @@ void share_some(Actor& me, const Process& a, const std::string& importer, std::i
   }
 }
 
-bool set_descriptor_limit(rlim_t soft) {
+rlimit descriptor_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = soft;
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return limit;
 }
 
 // How many of the next keys can be had without their exporter.
@@ -107,9 +106,9 @@ TEST_CASE("an exporter sends so much ahead to all of its importers together, by 
     rlim_t descriptors;
     int importers;  // that are sent all of theirs; one more is sent nothing
   };
+  if (descriptor_limit().rlim_max < 8192) DEVSHARE_SKIP("this user may not have 8,192 descriptors");
   for (const Limit limit : {Limit{1024, 2}, Limit{4096, 8}, Limit{8192, 8}}) {
     CAPTURE(limit.descriptors);
-    if (!set_descriptor_limit(limit.descriptors)) continue;  // more than this user may have
     std::vector<std::string> importers;
     for (int i = 0; i <= limit.importers; ++i) importers.push_back("B" + std::to_string(i));
     const std::string last = importers.back();
@@ -117,7 +116,8 @@ TEST_CASE("an exporter sends so much ahead to all of its importers together, by 
     story.stop("A", at("admitted"));
     story.resume("A", at(last, "done"));
     story.actor("A", [importers, last, limit](Actor& me) {
-      me.expect(set_descriptor_limit(limit.descriptors), "A may have so many");
+      const rlimit own{limit.descriptors, descriptor_limit().rlim_max};
+      me.expect_equal(::setrlimit(RLIMIT_NOFILE, &own), 0, "A may have so many");
       const Process a(me);
       for (const std::string& importer : importers) {
         share_some(me, a, importer, meet_importer(me, a, importer), for_each_importer);

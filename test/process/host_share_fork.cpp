@@ -159,19 +159,7 @@ TEST_CASE("B064 forking under eight threads that export and import neither hangs
     const Process b(me);
     const Key key = me.receive<Key>("A");
     me.send("A", b.export_key(b.allocate(), open_to_all));
-    int rounds = 0;
-    std::atomic<bool> forked{false};
-    std::thread waiting([&] {
-      me.pause_until("A", "forked");
-      forked = true;
-    });
-    while (!forked) {
-      b.import_key(key);
-      b.close(key);
-      ++rounds;
-    }
-    waiting.join();
-    me.expect(rounds > 0, "B imported all the while");
+    me.expect(b.import_until("A", "forked", key) > 0, "B imported all the while");
     me.step("done");
   });
   story.run();

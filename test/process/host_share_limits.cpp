@@ -466,16 +466,7 @@ TEST_CASE("B066 a program that is executed finds no descriptor of ours") {
     a.import_key(key);
     a.close(key);
     me.step("imported");  // B has accepted a connection, too, and from now on hands out descriptors
-    std::atomic<bool> done{false};
-    std::thread waiting([&] {
-      me.pause_until("B", "done");
-      done = true;
-    });
-    while (!done) {
-      a.import_key(key);
-      a.close(key);
-    }
-    waiting.join();
+    a.import_until("B", "done", key);
     me.step("stopped");
   });
   story.actor("B", [](Actor& me) {

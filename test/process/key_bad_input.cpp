@@ -5,7 +5,6 @@
 #include "support/sharing.hpp"
 
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -17,27 +16,6 @@ namespace {
 
 constexpr std::size_t block = 64 * 1024;
 constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
-
-void alone(const std::function<void(const Party&)>& part) {
-  Story story;
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    part(a);
-    a.leave();
-  });
-  story.run();
-}
-
-template <class R>
-void refused_as(const Party& a, const R& result, Errc kind, std::string_view what, const char* file = __builtin_FILE(),
-                int line = __builtin_LINE()) {
-  if (!a.me.expect(!result, what, file, line)) return;
-  a.me.expect_equal(name_of(detail::plain_error(result.error()).kind()), name_of(kind), what, file, line);
-}
-
-DeviceSpan<std::byte> span_at(const void* address, std::size_t size) {
-  return {DevicePtr<std::byte>::from_address(const_cast<void*>(address)), size};
-}
 
 // Apart from the export's own block of code: clang's -Wconsumed loses track of an object in loops before it is consumed.
 void admits_nobody(const Party& a, SharedMemoryKey<>& key) {

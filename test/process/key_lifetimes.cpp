@@ -263,17 +263,7 @@ TEST_CASE("B045 each object is released once, however it was moved, swapped or a
     std::vector<int> victims;
     const auto recycle = [&] { victims.push_back(::dup(0)); };
     const auto shuffle = [&]<class T>(T first, T second) {
-      T third(std::move(first));
-      first = std::move(second);
-      std::swap(first, third);
-      T& same = third;
-      third = std::move(same);
-      second = std::move(third);
-      third = std::move(second);
-      T ended(std::move(first));
-      recycle();
-      { T gone(std::move(third)); }
-      recycle();
+      end_in_other_hands(std::move(first), std::move(second), recycle);
     };
     host::record_calls(true);
     shuffle(b.allocate(block), b.allocate(block));

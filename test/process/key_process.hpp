@@ -10,11 +10,13 @@
 #include <devshare/acl/codes.hpp>
 #include <devshare/host.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace devshare::test {
@@ -95,6 +97,21 @@ class Process {
   void has_text(std::string_view part) const {
     const std::string recent = text();
     me_.expect(recent.find(part) != std::string::npos, fmt::format("'{}' is in the text: {}", part, recent));
+  }
+  // Imports a key and closes it, again and again, until another actor has come to a step. How often.
+  int import_until(std::string_view who, std::string_view step, const Key& key) const {
+    std::atomic<bool> over{false};
+    std::thread waiting([&] {
+      me_.pause_until(who, step);
+      over = true;
+    });
+    int rounds = 0;
+    for (; !over; ++rounds) {
+      import_key(key);
+      close(key);
+    }
+    waiting.join();
+    return rounds;
   }
   void finalize() const { me_.expect_equal(api().aclFinalize(), 0, "aclFinalize"); }
 

@@ -199,6 +199,46 @@ class Party {
   }
 };
 
+// The story of one process that leaves nothing behind.
+template <class Part>
+void alone(Switches switches, Part part) {
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me, 0, switches);
+    part(a);
+    a.leave();
+  });
+  story.run();
+}
+template <class Part>
+void alone(Part part) {
+  alone({}, std::move(part));
+}
+
+// A refusal of this kind, whatever else it says.
+template <class R>
+void refused_as(const Party& a, const R& result, Errc kind, std::string_view what, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE()) {
+  if (!a.me.expect(!result, what, file, line)) return;
+  a.me.expect_equal(name_of(detail::plain_error(result.error()).kind()), name_of(kind), what, file, line);
+}
+
+// Moves two objects to and fro until both have ended, and says so after each end.
+template <class T, class Ended>
+void end_in_other_hands(T first, T second, Ended has_ended) {
+  T third(std::move(first));
+  first = std::move(second);
+  std::swap(first, third);
+  T& same = third;
+  third = std::move(same);
+  second = std::move(third);
+  third = std::move(second);
+  T ended(std::move(first));
+  has_ended();
+  { T gone(std::move(third)); }
+  has_ended();
+}
+
 // The table of the runtime, for what the types let nobody do.
 inline const acl::Table& api() { return host::table(); }
 
@@ -219,6 +259,9 @@ Key key_in(const Ticket<M>& ticket) {
 }
 
 inline void* address_of(DeviceSpan<std::byte> memory) { return memory.data().address(); }
+inline DeviceSpan<std::byte> span_at(const void* address, std::size_t bytes) {
+  return {DevicePtr<std::byte>::from_address(const_cast<void*>(address)), bytes};
+}
 
 // How many calls of an entry this process has made since host::record_calls(true).
 inline std::size_t calls_of(acl::Entry entry) {
