@@ -30,12 +30,29 @@ namespace devshare {
 namespace detail {
 namespace {
 
-constexpr std::uint32_t no_backend_session = 0;
-
 // Immortal: handles to it are everywhere, and static objects may outlive main.
 RuntimeState& the_state() noexcept {
   static RuntimeState* const state = new RuntimeState;
   return *state;
+}
+
+// Puts devshare's half into the word. In a forked child the word may be all zero.
+void publish_own_session(RuntimeState& state) noexcept {
+  const std::uint64_t now = state.session_now();
+  const std::uint64_t published = now - now % RuntimeRecord::session_step;
+  __atomic_fetch_add(state.session_word, state.own_session - published, __ATOMIC_RELEASE);
+}
+
+void take_session_word(RuntimeState& state, std::uint64_t* word) noexcept {
+  state.session_word = word;
+  publish_own_session(state);
+}
+
+// Whatever was made until now is inert.
+void end_own_session(RuntimeState& state) noexcept {
+  state.own_session += RuntimeRecord::session_step;
+  publish_own_session(state);
+  state.open_session = 0;
 }
 
 bool import_gone_on_host(const void* address) noexcept {
@@ -52,7 +69,7 @@ void take_host(RuntimeState& state) noexcept {
                   .wish_pages = &host::wish_pages,
                   .backing_at = &host::backing_at,
                   .backing_of = &host::backing_of};
-  state.backend_session = host::session_word();
+  take_session_word(state, host::session_word());
   state.is_host = true;
   host::note_chosen();
   std::snprintf(state.origin, sizeof state.origin, "linked in");
@@ -78,7 +95,7 @@ Result<void> take_library(RuntimeState& state, const vendor::Found& found) noexc
   }
   state.table = table;
   state.extras = {};
-  state.backend_session = &no_backend_session;
+  take_session_word(state, &state.word_of_vendor);
   state.is_host = false;
   std::snprintf(state.origin, sizeof state.origin, "%s", found.path);
   return {};
@@ -139,8 +156,9 @@ void take_calls_of_session(RuntimeState& state) noexcept {
 
 // In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
 void begin_in_child(RuntimeState& state) noexcept {
-  state.first_session = __atomic_add_fetch(&state.own_session, RuntimeRecord::session_step, __ATOMIC_RELEASE);
-  state.open_session = 0;
+  if (state.session_word == nullptr) return;  // it had no runtime
+  end_own_session(state);
+  state.first_session = state.own_session;
   state.initialised_here = false;
   state.calls_taken = false;
   state.pid = ::getpid();
@@ -308,8 +326,7 @@ Result<void> Runtime::finalize() const noexcept {
   const std::lock_guard lock(detail::mutex_of(detail::Lock::runtime));
   if (!session_.alive()) return detail::unusable(session_, Operation::finalize_runtime);
   detail::RuntimeState& state = detail::state_of(*session_.record);
-  __atomic_add_fetch(&state.own_session, detail::RuntimeRecord::session_step, __ATOMIC_RELEASE);
-  state.open_session = 0;
+  detail::end_own_session(state);
   detail::tell_session_ended();
   const bool ends_runtime = std::exchange(state.initialised_here, false);
   // A reset waits for all that is in the device's streams, and nobody could record any more what one of them waits for.

@@ -19,6 +19,8 @@ struct DeviceSlot {
 };
 
 struct RuntimeState : RuntimeRecord {
+  std::uint64_t own_session = session_step;  // the upper half of the word
+  std::uint64_t word_of_vendor = 0;          // the word, of a runtime that tells nothing
   bool is_host = false;
   bool calls_taken = false;           // the table is that of the release that the first session plays
   bool initialised_here = false;      // devshare's aclInit was the first: it may finalize

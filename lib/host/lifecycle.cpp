@@ -60,14 +60,14 @@ void begin_session() {
   const std::uint32_t number = (last_session.load(std::memory_order_relaxed) + 1) | 1;
   last_session.store(number, std::memory_order_relaxed);
   initialised_process.store(process_generation() + 1, std::memory_order_relaxed);
-  process_page().session.store(number, std::memory_order_release);
+  set_session(number);
 }
 
 void end_session() {
   const std::uint32_t number = last_session.load(std::memory_order_relaxed) + 1;
   last_session.store(number, std::memory_order_relaxed);
   initialised_process.store(0, std::memory_order_relaxed);
-  process_page().session.store(number, std::memory_order_release);
+  set_session(number);
 }
 
 // Null and the empty path ask for nothing.
@@ -165,9 +165,9 @@ acl::aclError finalized_already() {
 
 }  // namespace
 
-const std::uint32_t* session_word() noexcept {
-  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  return reinterpret_cast<const std::uint32_t*>(&process_page().session);
+std::uint64_t* session_word() noexcept {
+  static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
+  return reinterpret_cast<std::uint64_t*>(&process_page().session);
 }
 
 bool in_forked_child() noexcept {

@@ -13,10 +13,10 @@
 namespace devshare::host {
 
 // Changes with every aclInit that starts a runtime, every aclFinalize that ends one, and fork in the child, also after
-// a raw clone. Odd while initialised, and then a number that no earlier session of this process or its parents had. The
-// library compares it with the number an object was made under and so knows, without a call, that its runtime is gone.
-// Immortal; read it with __atomic_load_n.
-const std::uint32_t* session_word() noexcept;
+// a raw clone. Odd while initialised, and then its lower half is a number that no earlier session of this process or its
+// parents had; the upper half is the library's, which adds to it. The library compares the word with what it was when
+// an object was made and so knows, without a call, that its runtime is gone. Immortal; only the __atomic built-ins.
+std::uint64_t* session_word() noexcept;
 
 // True between aclInit and aclFinalize of this process (not of a forked parent).
 inline bool initialised() noexcept { return (process_page().session.load(std::memory_order_acquire) & 1) != 0; }

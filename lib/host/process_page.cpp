@@ -28,8 +28,15 @@ ProcessPage& make_process_page() noexcept {
   return *first;
 }
 
+// Somebody else may be changing the other half.
+void set_session(std::uint32_t number) noexcept {
+  std::atomic<std::uint64_t>& word = process_page().session;
+  const auto before = static_cast<std::uint32_t>(word.load(std::memory_order_relaxed));
+  word.fetch_add(std::uint64_t{number} - before, std::memory_order_release);
+}
+
 void wipe_process_page() noexcept {
-  process_page().session.store(0, std::memory_order_relaxed);
+  set_session(0);
   process_page().token.store(0, std::memory_order_relaxed);
 }
 

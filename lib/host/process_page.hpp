@@ -10,7 +10,8 @@
 namespace devshare::host {
 
 struct ProcessPage {
-  std::atomic<std::uint32_t> session{0};
+  // The lower half is the runtime's number of its session; the upper one is left to whoever runs on top of it.
+  std::atomic<std::uint64_t> session{0};
   std::atomic<std::uint32_t> token{0};  // process_generation() + 1; 0: not asked for yet in this process
 };
 
@@ -30,6 +31,9 @@ inline std::uint32_t process_generation() noexcept {
   const std::uint32_t token = process_page().token.load(std::memory_order_acquire);
   return token != 0 ? token - 1 : new_process_generation();
 }
+
+// The runtime's half becomes `number`.
+void set_session(std::uint32_t number) noexcept;
 
 // In a forked child, for a kernel that cannot wipe pages.
 void wipe_process_page() noexcept;

@@ -32,7 +32,7 @@ namespace kind = devshare::acl::memcpy_kind;
 
 namespace {
 
-std::uint32_t session_now() { return __atomic_load_n(session_word(), __ATOMIC_ACQUIRE); }
+std::uint64_t session_now() { return __atomic_load_n(session_word(), __ATOMIC_ACQUIRE); }
 
 void demand_refused(int got, const char* call) {
   demand(got == code::rt_context_null && last_reason() == Reason::forked, call);
@@ -43,7 +43,7 @@ void demand_refused(int got, const char* call) {
 TEST_CASE("R4: in a forked child every call but aclInit and aclrtDeviceGetBareTgid is refused and says why") {
   HostSession session;
   void* const memory = session.allocate(4096);
-  const std::uint32_t number = session_now();
+  const std::uint64_t number = session_now();
   const std::uint32_t generation = process_generation();
   const auto end = in_child([&] {
     const auto& acl = session.acl;
@@ -107,7 +107,7 @@ TEST_CASE("a child that calls aclInit has a runtime of its own, and its children
   void* const memory = session.allocate(4096);
   REQUIRE(session.acl.aclrtMemset(memory, 4096, 0x11, 4096) == 0);
   REQUIRE(PinnedBlock(memory).view() != nullptr);
-  const std::uint32_t number = session_now();
+  const std::uint64_t number = session_now();
   const auto end = in_child([&] {
     const auto& acl = session.acl;
     demand(acl.aclInit(nullptr) == 0, "aclInit");
@@ -156,7 +156,7 @@ TEST_CASE("a raw clone, which runs no fork handlers, is a child like any other")
   if (devshare::test::under_sanitizer()) DEVSHARE_SKIP("sanitizers follow only fork");
   HostSession session;
   void* const memory = session.allocate(4096);
-  const std::uint32_t number = session_now();
+  const std::uint64_t number = session_now();
   const long child = ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   if (child == 0) {
     const auto& acl = session.acl;

@@ -37,7 +37,7 @@ namespace code = devshare::acl::code;
 
 namespace {
 
-std::uint32_t session_now() { return __atomic_load_n(session_word(), __ATOMIC_ACQUIRE); }
+std::uint64_t session_now() { return __atomic_load_n(session_word(), __ATOMIC_ACQUIRE); }
 
 std::string take_message() {
   const char* const text = table().aclGetRecentErrMsg();
@@ -161,10 +161,10 @@ TEST_CASE("every entry of the list is there") {
 
 TEST_CASE("a session has an odd number of its own") {
   const auto& acl = table();
-  const std::uint32_t before = session_now();
+  const std::uint64_t before = session_now();
   CHECK(before % 2 == 0);
   REQUIRE(acl.aclInit(nullptr) == 0);
-  const std::uint32_t first = session_now();
+  const std::uint64_t first = session_now();
   CHECK(first % 2 == 1);
   CHECK(acl.aclInit(nullptr) == code::repeat_initialize);
   CHECK(session_now() == first);

@@ -23,8 +23,7 @@ consteval std::uint64_t number_of_layout() {
   mix(sizeof(RuntimeRecord));
   mix(sizeof(RuntimeExtras));
   mix(offsetof(RuntimeRecord, extras));
-  mix(offsetof(RuntimeRecord, own_session));
-  mix(offsetof(RuntimeRecord, backend_session));
+  mix(offsetof(RuntimeRecord, session_word));
   mix(sizeof(Session));
   mix(sizeof(Error));
   mix(sizeof(Cause));

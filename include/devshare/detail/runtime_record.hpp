@@ -25,16 +25,13 @@ struct RuntimeExtras {
 struct RuntimeRecord {
   acl::Table table;
   RuntimeExtras extras;
-  // Two counters, one beside the other in the number of a session: devshare's own (Runtime::finalize, fork in the child)
-  // in steps of 2^32, and the runtime's (its own finalize, where it tells) below. Objects made under another number are
-  // not usable any more. Apart, because the runtime's is 0 in a forked child until it is initialised there.
+  // The number of the session: two counters in one word, so that one load tells. Above, in steps of 2^32, devshare's own
+  // (Runtime::finalize, fork in the child); below the runtime's (its own finalize, where it tells). Objects made under
+  // another number are not usable any more.
   static constexpr std::uint64_t session_step = std::uint64_t{1} << 32;
-  std::uint64_t own_session = session_step;
-  const std::uint32_t* backend_session = nullptr;
+  std::uint64_t* session_word = nullptr;
 
-  std::uint64_t session_now() const noexcept {
-    return __atomic_load_n(&own_session, __ATOMIC_ACQUIRE) + __atomic_load_n(backend_session, __ATOMIC_ACQUIRE);
-  }
+  std::uint64_t session_now() const noexcept { return __atomic_load_n(session_word, __ATOMIC_ACQUIRE); }
 };
 
 // The record and the session an object was made under.
@@ -72,7 +69,7 @@ DEVSHARE_ACL_ENTRIES(DEVSHARE_ACL_ENTRY_OF)
 
 // Whether a device is current on the calling thread: what an inline call asks before it takes the long way.
 inline bool is_current(const RuntimeRecord& record, std::int32_t device) noexcept {
-  std::int32_t current = -1;
+  std::int32_t current;  // written where the call succeeds; two instructions of every copy if it were set before
   return record.table.aclrtGetDevice(&current) == 0 && current == device;
 }
 
