@@ -118,15 +118,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
   // check(), wanted_back() or generation(). Shared by the leases of one Borrower, and theirs. Error: fd_limit.
   DEVSHARE_READS Result<int> native_handle() const noexcept { return detail::lease_handle(lease_); }
 
-  // Closes the import and tells the lender. If the import cannot be closed the lender is not told: it counts this
-  // process as a holder until the process ends. Errors: as of ImportedMapping::close.
+  // Closes the import and tells the lender. Refused, the object has the lease still, to be tried again or when it ends. An
+  // import that cannot be closed even then is parked, and the lender is not told: it counts this process as a holder until
+  // the process ends. Errors: as of ImportedMapping::close.
   DEVSHARE_CONSUMES Result<void> close() && noexcept {
     auto closed = std::move(mapping_).close();
-    if (!closed && lease_.session().alive()) {
-      (void)lease_.release();
-      return closed;
-    }
-    return lease_.close(Operation::return_lease);
+    if (!closed && mapping_.holds()) return closed;
+    auto returned = lease_.close(Operation::return_lease);
+    return returned ? std::move(closed) : std::move(returned);
   }
   void close() & = delete;       // write std::move(lease).close(): it ends the lease
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
@@ -138,12 +137,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
 
  private:
   void end() noexcept {
-    const void* const address = mapping_.bytes().data().address();
     if (!lease_.session().alive()) return;  // then each member does what is to be done without a runtime
-    if (auto closed = std::move(mapping_).close(); !closed) {
-      detail::report({DiagnosticEvent::close_failed, closed.error(), address});
-      (void)lease_.release();
-    }
+    const void* const address = mapping_.bytes().data().address();
+    auto closed = std::move(mapping_).close();
+    if (closed) return;
+    if (mapping_.holds()) return (void)lease_.release();  // its end tries once more, parks it, and reports
+    detail::report({DiagnosticEvent::close_failed, closed.error(), address});
   }
 
   detail::Owned<detail::LeasePolicy> lease_;  // ends after the import

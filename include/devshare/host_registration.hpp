@@ -55,7 +55,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unregistered when this obje
 
   // Refused, the object has the registration still, to be tried again or when it ends.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtHostUnregister.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close_or_keep(Operation::unregister_host); }
+  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::unregister_host); }
   void close() & = delete;       // write std::move(registration).close(): it ends the registration
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

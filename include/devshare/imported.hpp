@@ -45,7 +45,9 @@ struct ImportPolicy {
   using Value = ImportValue;
   DEVSHARE_API static void abandon(const Value& value) noexcept;
   static const void* identity(const Value& value) noexcept { return value.address; }
-  DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+  static bool gone(const Value& value) noexcept { return value.record == nullptr; }
+  DEVSHARE_API static Result<void> close(const Session& session, Value& value) noexcept;
+  DEVSHARE_API static void park(const Value& value, const Error& error) noexcept;
 };
 
 DEVSHARE_API Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& device,
@@ -127,7 +129,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
     return detail::check_import(import_.session(), import_.value());
   }
 
-  // Ends this reference; the last one closes the import.
+  // Ends this reference; the last one closes the import. Refused, the object has the import still, to be tried again or
+  // when it ends; what cannot be closed even then is parked (Runtime::parked).
   // Errors: closed, forked, runtime_gone, in_use, refused.
   // ACL: aclrtIpcMemClose; or aclrtUnmapMem, aclrtReleaseMemAddress, aclrtFreePhysical.
   DEVSHARE_CONSUMES Result<void> close() && noexcept {
@@ -135,6 +138,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   }
   void close() & = delete;       // write std::move(mapping).close(): it ends the import
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
+
+  // For the library's own headers.
+  DEVSHARE_READS bool holds() const noexcept { return import_.holds(); }
 
  private:
   friend class AddressReservation;

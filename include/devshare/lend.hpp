@@ -306,6 +306,7 @@ struct ServingPolicy {
   using Value = ServingValue;
   DEVSHARE_API static void abandon(const Value& value) noexcept;
   static const void* identity(const Value&) noexcept { return nullptr; }
+  static bool gone(const Value&) noexcept { return true; }  // a thread that ends itself belongs to nobody
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
 };
 

@@ -102,8 +102,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
     return detail::backing_at(owned_.session(), owned_.value().address, owned_.value().size);
   }
 
-  // Frees the memory. Where that fails the runtime keeps it; there is nothing left to hold here.
-  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtFree.
+  // Frees the memory. Refused, the object has it still, to be tried again or when it ends.
+  // Errors: in_use (a stream uses it, on the host runtime), closed, forked, runtime_gone, refused. ACL: aclrtFree.
   DEVSHARE_INLINE DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_memory); }
   void close() & = delete;       // write std::move(memory).close(): it ends the memory
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that

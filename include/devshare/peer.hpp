@@ -19,7 +19,7 @@ struct PeerPolicy {
   using Value = PeerValue;
   static void abandon(const Value&) noexcept {}
   static const void* identity(const Value&) noexcept { return nullptr; }
-  DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+  DEVSHARE_API static Result<void> close(const Session& session, Value& value) noexcept;
 };
 
 }  // namespace detail
@@ -48,7 +48,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("peer access ends when this object ends")]
                                            (pair.first == b.number() && pair.second == a.number()));
   }
 
-  // Gives the grant back. Errors: closed, forked, runtime_gone, refused. ACL: aclrtDeviceDisablePeerAccess.
+  // Gives the grant back. Refused, the object has still what was refused, to be tried again or when it ends.
+  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtDeviceDisablePeerAccess.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::disable_peer_access); }
   void close() & = delete;       // write std::move(access).close(): it ends the grant
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that

@@ -63,7 +63,8 @@ struct StreamPolicy {
   using Value = StreamValue;
   static void abandon(const Value&) noexcept {}
   static const void* identity(const Value& value) noexcept { return value.native; }
-  DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
+  static bool gone(const Value& value) noexcept { return value.native == nullptr; }
+  DEVSHARE_API static Result<void> close(const Session& session, Value& value) noexcept;
 };
 
 }  // namespace detail
@@ -103,7 +104,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
   DEVSHARE_READS acl::aclrtStream native_handle() const noexcept { return owned_.value().native; }
 
-  // Waits, ends the stream and returns the first error of its tasks that nobody was told of. It has ended all the same.
+  // Waits, ends the stream and returns the first error of its tasks that nobody was told of. It has ended all the
+  // same, unless the runtime refuses just that: then the object has it still.
   // Errors: those of synchronize(); closed, forked. ACL: aclrtSynchronizeStream, aclrtDestroyStream.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::end_stream); }
   void close() & = delete;       // write std::move(stream).close(): it ends the stream

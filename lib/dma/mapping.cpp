@@ -15,41 +15,6 @@ namespace devshare {
 namespace detail {
 namespace {
 
-Backing backing_of(const HandleRecord& handle) noexcept {
-  return {handle.property, handle.host, handle.size, handle.physical_size};
-}
-
-// Unmaps all pieces, last one first, and hands over their references; what they were is in `released` then. Refused,
-// they are mapped again: one for which that fails as well goes to sleep by itself, with all behind it.
-Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) noexcept {
-  std::vector<HandleRecord*> handles;
-  handles.reserve(range.pieces.size());
-  std::optional<Error> refused;
-  while (!range.pieces.empty() && !refused) {
-    auto unmapped = unmap_last_piece(range, operation);
-    if (unmapped) {
-      handles.push_back(*unmapped);
-    } else {
-      refused = unmapped.error();
-    }
-  }
-  while (refused && !handles.empty() && map_piece(range, handles.back(), operation)) handles.pop_back();
-  for (const HandleRecord* const handle : handles) range.released.insert(range.released.begin(), backing_of(*handle));
-  if (!refused) return handles;
-  (void)drop_all(handles);
-  return *refused;
-}
-
-// Maps what unmap_all() unmapped again, from the first piece on; `handles` has the last one first. Those for which that
-// fails sleep without their memory.
-void map_again(Range& range, std::vector<HandleRecord*>& handles, Operation operation) noexcept {
-  while (!handles.empty() && map_piece(range, handles.back(), operation)) {
-    handles.pop_back();
-    range.released.erase(range.released.begin());
-  }
-  (void)drop_all(handles);
-}
-
 // Frees what unmap_all() unmapped, the last piece first. What cannot be freed is mapped again, and all before it.
 Result<void> free_all(Range& range, std::vector<HandleRecord*> handles, Operation operation) noexcept {
   for (auto handle = handles.begin(); handle != handles.end(); ++handle) {
@@ -60,16 +25,6 @@ Result<void> free_all(Range& range, std::vector<HandleRecord*> handles, Operatio
     return dropped;
   }
   return {};
-}
-
-// Unmaps all and releases the addresses, and hands over the references. Refused, the range is there as it was.
-Result<std::vector<HandleRecord*>> take_apart(Range* range, Operation operation) noexcept {
-  DEVSHARE_TRY(handles, unmap_all(*range, operation));
-  if (auto released = release_range(range, operation); !released) {
-    map_again(*range, handles, operation);
-    return released.error();
-  }
-  return handles;
 }
 
 // New memory for the first of those that sleep.

@@ -65,11 +65,14 @@ Result<PeerAccess> PeerAccess::half(const Device& from, const Device& to) noexce
   return PeerAccess(from.session(), {from.number(), to.number(), false});
 }
 
-// Both directions are given back even if the first refuses; the first error is the one returned.
-Result<void> detail::PeerPolicy::close(const Session& session, const Value& value) noexcept {
+// Both directions are given back even if the first refuses; the first error is the one returned, and what was refused is
+// left.
+Result<void> detail::PeerPolicy::close(const Session& session, Value& value) noexcept {
   auto first = disable(*session.record, value.first, value.second);
   if (!value.both) return first;
   auto second = disable(*session.record, value.second, value.first);
+  if (first && !second) value = {value.second, value.first, false};
+  if (!first && second) value.both = false;
   return first ? std::move(second) : std::move(first);
 }
 

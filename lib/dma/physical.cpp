@@ -366,7 +366,7 @@ Result<PhysicalHandle> PhysicalHandle::retain_from(const Device& device, DeviceS
 }
 
 Result<void, Refused<PhysicalHandle>> PhysicalHandle::close() && noexcept {
-  auto closed = owned_.close_or_keep(Operation::free_handle);
+  auto closed = owned_.close(Operation::free_handle);
   if (closed) return {};
   return Refused<PhysicalHandle>(closed.error(), std::move(*this));
 }

@@ -76,14 +76,6 @@ Result<void> check_entries(const RuntimeRecord& runtime, Operation operation) no
 
 }  // namespace
 
-std::optional<Error> drop_all(const std::vector<HandleRecord*>& handles) noexcept {
-  std::optional<Error> first;
-  for (HandleRecord* const handle : handles) {
-    if (auto dropped = drop_or_park(handle); !dropped && !first) first = dropped.error();
-  }
-  return first;
-}
-
 std::size_t Range::end() const noexcept {
   return pieces.empty() ? 0 : pieces.back().offset + pieces.back().handle->physical_size;
 }
@@ -157,34 +149,6 @@ Result<void> release_range(Range* range, Operation operation) noexcept {
   return {};
 }
 
-Result<void> end_range(Range* range, Operation operation) noexcept {
-  std::vector<HandleRecord*> handles;
-  handles.reserve(range->pieces.size());
-  while (!range->pieces.empty()) {
-    auto unmapped = unmap_last_piece(*range, operation);
-    if (!unmapped) {
-      // What is mapped must not be freed, and what holds it must not be released: it stays, and is seen.
-      (void)drop_all(handles);
-      park(range, range->mapped(), unmapped.error());
-      return unmapped.error();
-    }
-    handles.push_back(*unmapped);
-  }
-  const Result<void> released = release_range(range, operation);
-  const std::optional<Error> refused = drop_all(handles);
-  if (!released) {
-    park(range, range->reserved, released.error());
-    return released;
-  }
-  if (refused) return *refused;
-  return {};
-}
-
-void abandon_range(Range* range) noexcept {
-  for (const Piece& piece : range->pieces) piece.handle->abandon(piece.handle);
-  delete range;
-}
-
 void ReservationPolicy::abandon(const Value& value) noexcept { abandon_range(value.range); }
 
 Result<void> ReservationPolicy::close(const Session&, const Value& value) noexcept {
@@ -206,7 +170,7 @@ Result<AddressReservation> AddressReservation::reserve(const Device& device, std
 }
 
 Result<void, Refused<AddressReservation>> AddressReservation::close() && noexcept {
-  auto closed = owned_.close_or_keep(Operation::release_address);
+  auto closed = owned_.close(Operation::release_address);
   if (closed) return {};
   return Refused<AddressReservation>(closed.error(), std::move(*this));
 }

@@ -56,6 +56,18 @@ Result<HandleRecord*> unmap_last_piece(Range& range, Operation operation) noexce
 // Releases the addresses of a range in which nothing is mapped; the range is gone then.
 Result<void> release_range(Range* range, Operation operation) noexcept;
 
+// Unmaps all pieces, last one first, and hands over their references; what they were is in `released` then. Refused,
+// they are mapped again: one for which that fails as well goes to sleep by itself, with all behind it.
+Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) noexcept;
+
+// Maps what unmap_all() unmapped again, from the first piece on; `handles` has the last one first. Those for which that
+// fails sleep without their memory.
+void map_again(Range& range, std::vector<HandleRecord*>& handles, Operation operation) noexcept;
+
+// Unmaps all and releases the addresses, and hands over the references: the range is gone then. Refused, it is there as
+// it was.
+Result<std::vector<HandleRecord*>> take_apart(Range* range, Operation operation) noexcept;
+
 // For whoever cannot try again. Unmaps, releases, frees; the range is gone. What is refused is parked: a piece that
 // cannot be unmapped with all that is mapped still, addresses, a handle.
 Result<void> end_range(Range* range, Operation operation) noexcept;

@@ -47,9 +47,10 @@ Result<Stream> Stream::create(const Device& device, StreamOptions options) noexc
 namespace detail {
 
 // The stream ends whatever its tasks met.
-Result<void> StreamPolicy::close(const Session& session, const Value& value) noexcept {
+Result<void> StreamPolicy::close(const Session& session, Value& value) noexcept {
   auto done = call_on<&Table::aclrtSynchronizeStream>(session, value.device, Operation::synchronize, value.native);
   auto ended = call_on<&Table::aclrtDestroyStream>(session, value.device, Operation::end_stream, value.native);
+  if (ended) value.native = nullptr;
   return done ? std::move(ended) : std::move(done);
 }
 

@@ -40,7 +40,16 @@ Result<void> open_by_handle(ImportRecord& record) noexcept {
 }
 
 Result<void> close_by_handle(ImportRecord& record) noexcept {
-  return end_range(std::exchange(record.range, nullptr), Operation::close_import);
+  constexpr Operation operation = Operation::close_import;
+  auto handles = take_apart(record.range, operation);
+  if (!handles) {
+    record.range->released.clear();  // nobody wakes an import
+    if (record.range->pieces.empty()) park(std::exchange(record.range, nullptr), 0, handles.error());
+    return handles.error();
+  }
+  record.range = nullptr;
+  if (const std::optional<Error> refused = drop_all(*std::move(handles))) return *refused;
+  return {};
 }
 
 Result<void, Refused<ImportedHandle>> extend_import(Owned<ImportPolicy>& import, ImportedHandle&& handle) noexcept {
@@ -67,7 +76,7 @@ Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const 
 }
 
 Result<void, Refused<ImportedHandle>> ImportedHandle::close() && noexcept {
-  auto closed = owned_.close_or_keep(Operation::free_handle);
+  auto closed = owned_.close(Operation::free_handle);
   if (closed) return {};
   return Refused<ImportedHandle>(closed.error(), std::move(*this));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every import this process has open, one record for each key or token, counted: the runtime imports it once, however
 // many ImportedMappings there are of it.
+#include "../core/parked.hpp"
 #include "../core/process_identity.hpp"
 #include "../core/runtime_state.hpp"
 #include "../core/session_listeners.hpp"
@@ -9,6 +10,7 @@
 #include "imported_handles.hpp"
 
 #include <devshare/copy.hpp>
+#include <devshare/diagnostic.hpp>
 
 #include <atomic>
 #include <utility>
@@ -46,10 +48,17 @@ void count_cross_device(const ImportRecord& record, bool open) noexcept {
   __atomic_fetch_add(&cross_device_imports, open ? 1u : ~0u, __ATOMIC_RELEASE);
 }
 
+// Whether a refused close has left something to close. What the runtime does not know of any more is not there.
+bool something_left(const ImportRecord& record, const Error& error) noexcept {
+  return record.fields.mechanism == Mechanism::by_key ? error.kind() != Errc::stale_token : record.range != nullptr;
+}
+
 Result<void> close_now(ImportRecord& record) noexcept {
+  auto closed = record.fields.mechanism == Mechanism::by_key ? close_by_key(record) : close_by_handle(record);
+  if (!closed && something_left(record, closed.error())) return closed;
   count_cross_device(record, false);
-  const std::vector<PeerAccess> grants = std::move(record.grants);  // end when the import has
-  return record.fields.mechanism == Mechanism::by_key ? close_by_key(record) : close_by_handle(record);
+  record.grants.clear();  // after the import
+  return closed;
 }
 
 }  // namespace
@@ -104,11 +113,22 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
                      .mechanism = fields.mechanism};
 }
 
-Result<void> ImportPolicy::close(const Session&, const Value& value) noexcept {
-  if (!value.record->piecewise) return imports().release(value.record, &close_now);
+Result<void> ImportPolicy::close(const Session&, Value& value) noexcept {
+  if (!value.record->piecewise) return imports().release(value.record, &close_now, &something_left);
   auto closed = close_by_handle(*value.record);
-  delete value.record;
+  if (value.record->range != nullptr) {
+    value.size = value.record->range->mapped();
+    return closed;
+  }
+  delete std::exchange(value.record, nullptr);
   return closed;
+}
+
+void ImportPolicy::park(const Value& value, const Error& error) noexcept {
+  const ImportRecord& record = *value.record;
+  const std::size_t bytes = record.range != nullptr ? record.range->mapped() : record.fields.block_size;
+  keep_parked(value.record, bytes, 0);
+  report({DiagnosticEvent::memory_parked, error, value.address});
 }
 
 void ImportPolicy::abandon(const Value& value) noexcept { imports().abandon(value.record); }

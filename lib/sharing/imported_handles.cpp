@@ -55,7 +55,8 @@ Result<void> free_now(ImportedHandleRecord& record) noexcept {
 }
 
 Result<void> drop(HandleRecord* record) noexcept {
-  return handles().release(imported(record), &free_now, Handles::WhenRefused::open_as_before);
+  ImportedHandleRecord* reference = imported(record);
+  return handles().release(reference, &free_now, [](const auto&, const Error&) { return true; });
 }
 void abandon(HandleRecord* record) noexcept { handles().abandon(imported(record)); }
 

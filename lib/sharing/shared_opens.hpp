@@ -77,24 +77,29 @@ class SharedOpens {
     return error;
   }
 
-  // Gives one reference up. With the last one `close(record)` is called, without a lock, and the record is gone; or it
-  // is open as before, with that reference, where a refusal can be tried again.
-  enum class WhenRefused : std::uint8_t { gone, open_as_before };
-  template <class Close>
-  Result<void> release(Record* record, Close close, WhenRefused when_refused = WhenRefused::gone) {
+  // Gives one reference up. With the last one `close(record)` is called, without a lock. Refused, the record is open as
+  // before, with that reference, if something is `left(record, error)`; in all other cases the reference is given up,
+  // and `reference` null.
+  template <class Close, class Left>
+  Result<void> release(Record*& reference, Close close, Left left) {
+    Record* const record = reference;
     {
       const std::lock_guard lock(mutex_of(Lock::imports));
-      if (--record->references != 0) return {};
+      if (--record->references != 0) {
+        reference = nullptr;
+        return {};
+      }
       record->state = State::closing;
       record->references = 1;
     }
     const Result<void> closed = close(*record);
     const std::lock_guard lock(mutex_of(Lock::imports));
-    if (!closed && when_refused == WhenRefused::open_as_before) {
+    if (!closed && left(*record, closed.error())) {
       record->state = State::open;
       changed_.notify_all();
     } else {
       end(record, record->error);
+      reference = nullptr;
     }
     return closed;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of the runtime that fail under the typed layer: what the caller is told, and what is left.
+#include "support/reports.hpp"
 #include "support/sharing.hpp"
 
 #include <functional>
@@ -15,19 +16,6 @@ using namespace devshare::test;
 namespace {
 
 constexpr std::size_t block = 64 * 1024;
-
-// Keeps what the diagnostic hook was told.
-struct Reports {
-  std::vector<Diagnostic> heard;
-  DiagnosticHandler before;
-
-  Reports() : before(set_diagnostic_handler({&Reports::hear, this})) {}
-  ~Reports() { (void)set_diagnostic_handler(before); }
-  Reports(const Reports&) = delete;
-  Reports& operator=(const Reports&) = delete;
-
-  static void hear(const Diagnostic& diagnostic, void* self) { static_cast<Reports*>(self)->heard.push_back(diagnostic); }
-};
 
 // A stage of sharing by key, the call that it hangs on, and how to make it.
 struct Stage {
@@ -162,7 +150,8 @@ TEST_CASE("B085 a close that fails is told, and the other end is none the worse"
     const auto closed = std::move(mapping).close();
     me.expect(!closed && closed.error().operation() == Operation::close_import && closed.error().acl_code() == 507899,
               "the caller is told");
-    me.must(b.runtime.finalize(), "the runtime ends with the import that it kept");
+    me.must(std::move(mapping).close(), "and what it has still closes");
+    b.leave();
     me.step("closed");
   });
   story.run();

@@ -2,6 +2,7 @@
 // Objects of the handle path that outlive something: their runtime, their process, the reference they were made from,
 // each other.
 #include "support/child.hpp"
+#include "support/reports.hpp"
 #include "support/sharing.hpp"
 
 #include <sys/wait.h>
@@ -400,32 +401,23 @@ TEST_CASE("B045 each object of the handle path is released once, however it was 
 }
 
 TEST_CASE("a reference that was freed behind its object is reported by the object's end, and nothing else happens") {
-  struct Reports {
-    int count = 0;
-    const void* object = nullptr;
-  };
   Story story;
   story.actor("A", [](Actor& me) {
     const Party a(me);
-    static Reports reports;
-    set_diagnostic_handler({[](const Diagnostic& diagnostic, void* all) {
-                              ++static_cast<Reports*>(all)->count;
-                              static_cast<Reports*>(all)->object = diagnostic.object;
-                            },
-                            &reports});
+    const Reports reports;
     std::optional<Mapping> mapping = a.map(size);
     acl::aclrtDrvMemHandle handle = nullptr;
     me.must(a.device.make_current(), "the device is current");
     a.call_succeeds(api().aclrtMemRetainAllocationHandle(mapping->address().address(), &handle), "its handle");
     a.call_succeeds(api().aclrtFreePhysical(handle), "and the reference that this made is given back");
     mapping.reset();
-    me.expect_equal(reports.count, 0, "a mapping that ends says nothing");
+    me.expect_equal(reports.heard.size(), std::size_t{0}, "a mapping that ends says nothing");
 
     std::optional<PhysicalHandle> reference = me.must(PhysicalHandle::allocate(a.device, size), "memory");
     Mapping seen = me.must(Mapping::of(me.must(PhysicalHandle::allocate(a.device, size), "other memory")), "mapped");
     host::fail(acl::Entry::aclrtFreePhysical, 1, code::rt_drv_internal);
     reference.reset();
-    me.expect(reports.count == 1 && reports.object != nullptr, "an end that is refused is reported once, by its handle");
+    me.expect(reports.heard.size() == 1 && reports.heard[0].object != nullptr, "an end that is refused is reported once, by its handle");
     end(me, std::move(seen));
   });
   story.run();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who owns the memory behind a key: an engine's own type, a promise, the key itself; and what becomes of it when a step
 // is dropped or refused.
+#include "support/reports.hpp"
 #include "support/sharing.hpp"
 
 #include <utility>
@@ -186,28 +187,19 @@ TEST_CASE("a key that cannot be closed parks its memory when it is dropped: leak
   Story story;
   story.actor("A", [](Actor& me) {
     const Party a(me);
-    struct Reports {
-      int parked = 0;
-      int others = 0;
-    } reports;
-    set_diagnostic_handler({[](const Diagnostic& diagnostic, void* user) {
-                              auto& seen = *static_cast<Reports*>(user);
-                              ++(diagnostic.event == DiagnosticEvent::memory_parked ? seen.parked : seen.others);
-                            },
-                            &reports});
+    const Reports reports;
     {
       auto key = me.must(export_key(a.allocate(pattern(4 * KiB))), "A exports");
       a.share_with("B", key);
       me.pause_until("B", "imported");
       host::fail(acl::Entry::aclrtIpcMemClose, 1, code::rt_drv_internal);
     }
-    me.expect(reports.parked == 1 && reports.others == 0, "it is reported, once");
+    me.expect(reports.heard.size() == 1 && reports.heard[0].event == DiagnosticEvent::memory_parked, "it is reported, once");
     me.expect_equal(a.runtime.parked().objects, 1U, "one object is parked");
     me.expect_equal(a.runtime.parked().bytes, 4 * KiB, "with its bytes");
     me.expect_equal(host::counters().allocations, 1U, "the memory is not freed");
     me.step("parked");
     me.pause_until("B", "closed");
-    set_diagnostic_handler({});
   });
   story.actor("B", [](Actor& me) {
     const Party b(me);

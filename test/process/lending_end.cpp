@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How lending ends by the will of a side: in order, with patience, and without it.
 #include "lending.hpp"
+#include "support/reports.hpp"
 #include "support/sanitizers.hpp"
+#include "support/soon.hpp"
 
 using namespace devshare;
 using namespace devshare::test;
@@ -187,16 +189,62 @@ TEST_CASE("what is withdrawn lets nobody new in, its holders keep it, and its na
   story.run();
 }
 
+TEST_CASE("a lease whose import the runtime does not close goes on until it does, or until its process ends") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      const auto holders = [&] { return me.must(lent.holders(), "A knows").size(); };
+      me.pause_until("B", "was refused");
+      me.expect_equal(holders(), 1U, "B has it");
+      me.step("saw that");
+      me.pause_until("B", "returned");
+      me.expect(soon([&] { return holders() == 0; }), "B has it no longer");
+      me.pause_until("B", "parked");
+      me.expect_equal(holders(), 1U, "B has it again, and nobody said otherwise");
+      me.step("saw that too");
+      me.pause_until_ended("B");
+      me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    const Refusal asked_for{Errc::refused, code::rt_drv_internal, Reason::injected};
+    Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+    Lease lease = me.must(borrower.borrow("m", 10s), "B borrows");
+    host::fail(acl::Entry::aclrtIpcMemClose, 1, code::rt_drv_internal);
+    b.refused(std::move(lease).close(), asked_for, "it is not closed");
+    me.step("was refused");
+    me.pause_until("A", "saw that");
+    me.must(std::move(lease).close(), "now it closes");
+    b.refused(std::move(lease).close(), {Errc::closed}, "once");
+    me.step("returned");
+
+    const Reports reports;
+    {
+      const Lease again = me.must(borrower.borrow("m", 10s), "B borrows again");
+      host::fail_with_probability(acl::Entry::aclrtIpcMemClose, 1, 1, code::rt_drv_internal);
+    }
+    host::clear();
+    me.expect(reports.heard.size() == 1 && reports.heard[0].event == DiagnosticEvent::memory_parked, "one report: parked");
+    me.expect_equal(b.runtime.parked().bytes, size, "with its bytes");
+    me.step("parked");
+    me.pause_until("A", "saw that too");
+  });
+  story.run();
+}
+
 TEST_CASE("an export that the runtime does not close: close() comes back, and revoke() ends all the same") {
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
     const Party a(me);
-    int reports = 0;
-    set_diagnostic_handler({[](const Diagnostic& diagnostic, void* count) {
-                              if (diagnostic.event == DiagnosticEvent::memory_parked) ++*static_cast<int*>(count);
-                            },
-                            &reports});
+    const Reports reports;
     Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
     Serving serving = me.must(serve(lender), "a thread serves");
     Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
@@ -217,9 +265,8 @@ TEST_CASE("an export that the runtime does not close: close() comes back, and re
     me.expect_equal(a.runtime.parked().objects, 1U, "the memory is parked");
     me.expect_equal(a.runtime.parked().bytes, size, "all of it");
     me.expect_equal(a.runtime.parked().holders, 0U, "held by nobody");
-    me.expect_equal(reports, 1, "one report");
+    me.expect(reports.heard.size() == 1 && reports.heard[0].event == DiagnosticEvent::memory_parked, "one report");
     refused_as(me, again.holders(), Errc::closed, "and the offer has ended");
-    set_diagnostic_handler({});
   });
   story.actor("B", [&](Actor& me) {
     const Party b(me);

@@ -2,6 +2,7 @@
 // Streams through the types: copies in them between processes that share, what R42 and R5 say of them, and errors that
 // come later.
 #include "support/locked_bytes.hpp"
+#include "support/reports.hpp"
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
@@ -167,14 +168,11 @@ TEST_CASE("an error that nobody asked for is returned by close, and reported by 
         return stream;
       };
       a.refused(failing().close(), injected_dma, "close waits and tells");
-      static std::optional<Diagnostic> reported;
-      const DiagnosticHandler before =
-          set_diagnostic_handler({[](const Diagnostic& diagnostic, void*) { reported = diagnostic; }, nullptr});
+      const Reports reports;
       { const Stream dropped = failing(); }
-      me.expect(reported && reported->event == DiagnosticEvent::close_failed &&
-                    reported->error.acl_code() == code::rt_sys_dma,
+      me.expect(reports.heard.size() == 1 && reports.heard[0].event == DiagnosticEvent::close_failed &&
+                    reports.heard[0].error.acl_code() == code::rt_sys_dma,
                 "the destructor reports");
-      set_diagnostic_handler(before);
     }
     a.leave();
   });

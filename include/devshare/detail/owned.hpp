@@ -18,15 +18,16 @@ DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noex
 //
 //   struct Policy {
 //     using Value = ...;                                   // trivially copyable
-//     static Result<void> close(const Session&, const Value&) noexcept;
+//     static Result<void> close(const Session&, Value&) noexcept;  // refused, the value is what is left to close
+//     static bool gone(const Value&) noexcept;  // optional: whether a refused close has left nothing
 //     static void abandon(const Value&) noexcept;          // no runtime to close it with: drop the library's own part
 //     static const void* identity(const Value&) noexcept;  // for reports
-//     static void park(const Value&, const Error&) noexcept;  // optional: what the destructor does with what close() left
+//     static void park(const Value&, const Error&) noexcept;  // optional: what the destructor does with what is left
 //   };
 //
-// Moved from, it is empty; so is it after close, whatever close returned. The destructor closes, never throws, and
-// reports a failure once, by park() where there is one. In a forked child, and after the runtime is gone, it does
-// nothing.
+// Moved from or closed, it is empty. A refused close leaves it what is left to close, to be tried again or when it ends.
+// The destructor closes, never throws, and reports a failure once, by park() where there is one. In a forked child, and
+// after the runtime is gone, it does nothing.
 template <class Policy>
 class Owned {
  public:
@@ -55,21 +56,15 @@ class Owned {
   // Of an object that holds one and goes on holding it.
   void set_value(const Value& value) noexcept { value_ = value; }
 
-  // Empties the object and returns what closing it returned; `unusable` when there is nothing to close any more.
+  // Returns what closing returned; `unusable` when there is nothing to close any more, and nothing is left then.
   DEVSHARE_INLINE Result<void> close(Operation operation) noexcept {
     const Session session = taken_from(session_);
     if (!session.alive()) [[unlikely]] {
       if (session.record != nullptr) Policy::abandon(value_);
       return unusable(session, operation);
     }
-    return Policy::close(session, value_);
-  }
-
-  // The same where a refused close leaves something to hold: that is held as before.
-  Result<void> close_or_keep(Operation operation) noexcept {
-    if (!session_.alive()) [[unlikely]] return close(operation);
-    auto closed = Policy::close(session_, value_);
-    if (closed) [[likely]] session_ = {};
+    auto closed = Policy::close(session, value_);
+    if (!closed && !gone(value_)) [[unlikely]] session_ = session;
     return closed;
   }
 
@@ -80,6 +75,10 @@ class Owned {
   }
 
  private:
+  static bool gone(const Value& value) noexcept {
+    if constexpr (requires { Policy::gone(value); }) return Policy::gone(value);
+    return false;
+  }
   static Session taken_from(Session& session) noexcept { return {std::exchange(session.record, nullptr), session.number}; }
 
   // By value: an object whose address goes nowhere can live in registers.
@@ -92,10 +91,9 @@ class Owned {
     const void* const identity = Policy::identity(value);  // before: with close its record may be gone
     if (auto closed = Policy::close(session, value); !closed) [[unlikely]] {
       if constexpr (requires { Policy::park(value, closed.error()); }) {
-        Policy::park(value, closed.error());
-      } else {
-        report({DiagnosticEvent::close_failed, closed.error(), identity});
+        if (!gone(value)) return Policy::park(value, closed.error());
       }
+      report({DiagnosticEvent::close_failed, closed.error(), identity});
     }
   }
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// A close that the runtime refuses leaves the object what is left to close: it can be closed again, and ends with its
+// destructor otherwise.
+#include "support/locked_bytes.hpp"
+#include "support/reports.hpp"
+#include "support/sharing.hpp"
+
+#include <devshare/acl/codes.hpp>
+
+#include <array>
+#include <utility>
+
+using namespace devshare;
+using namespace devshare::test;
+
+namespace {
+
+using acl::Entry;
+
+constexpr std::size_t block = 2 * 1024 * 1024;
+constexpr acl::aclError injected = acl::code::rt_drv_internal;
+const Refusal asked_for{Errc::refused, injected, Reason::injected};
+const Refusal in_a_stream{Errc::in_use, injected, Reason::in_use};
+
+// What the process holds; a connection stays for the next import.
+host::Counters held() {
+  host::Counters counters = host::counters();
+  counters.connections = 0;
+  return counters;
+}
+
+// Of an object made by `make` and ended by `call`: a refused close changes nothing that the runtime counts, also the
+// second time; then it closes; then another one ends by its destructor, in spite of a refused close.
+template <class Make>
+void can_be_closed_again(const Party& a, Entry call, Make make) {
+  const host::Counters before = held();
+  for (const bool by_destructor : {false, true}) {
+    {
+      auto object = make();
+      const host::Counters open = held();
+      for (int times = 0; times < 2; ++times) {
+        host::fail(call, 1, injected);
+        a.refused(std::move(object).close(), asked_for, "the close is refused");
+        a.me.expect(held() == open, "and has changed nothing: " + host::in_words(held()));
+      }
+      if (by_destructor) continue;
+      a.me.must(std::move(object).close(), "the same object closes");
+      a.me.expect(held() == before, "all of it: " + host::in_words(held()));
+      a.refused(std::move(object).close(), {Errc::closed}, "once");
+    }
+    a.me.expect(held() == before, "nothing is left: " + host::in_words(held()));
+  }
+}
+
+// The story of A, which shares `made(a)` with B and waits for it, and B, which does `part` with the ticket.
+template <class Made, class Part>
+void share(Made made, Part part) {
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    auto exported = made(a);
+    a.share_with("B", exported);
+    me.pause_until("B", "closed");
+    me.must(me.must(std::move(exported).close(), "A closes").close(), "and frees");
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    part(b, b.ticket_from("A"));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+auto key_of_a(const Party& a) { return a.me.must(export_key(a.allocate(pattern(block))), "A exports by key"); }
+auto token_of_a(const Party& a) { return a.me.must(export_handle<v2>(a.map(pattern(block))), "A exports by handle"); }
+
+}  // namespace
+
+TEST_CASE("memory, streams, events, notifies and registrations whose close is refused can be closed again") {
+  alone([](const Party& a) {
+    can_be_closed_again(a, Entry::aclrtFree, [&] { return a.allocate(block); });
+    can_be_closed_again(a, Entry::aclrtDestroyStream, [&] { return a.me.must(Stream::create(a.device), "a stream"); });
+    can_be_closed_again(a, Entry::aclrtDestroyEvent, [&] { return a.me.must(Event::create(a.device), "an event"); });
+    can_be_closed_again(a, Entry::aclrtDestroyEvent, [&] { return a.me.must(SharedEvent::create(a.device), "an event"); });
+    can_be_closed_again(a, Entry::aclrtDestroyNotify, [&] { return a.me.must(SharedNotify::create(a.device), "a notify"); });
+    alignas(4096) static std::array<std::byte, 8192> pages;
+    can_be_closed_again(a, Entry::aclrtHostUnregister,
+                        [&] { return a.me.must(HostRegistration::of(a.device, pages), "a registration"); });
+  });
+}
+
+TEST_CASE("what is left of peer access is the direction that was refused") {
+  alone({{"DEVICES", "2"}}, [](const Party& a) {
+    const Device other = a.other_device(1);
+    const auto grants = [] { return host::counters().peer_grants; };
+    for (const std::uint32_t nth : {1U, 2U}) {
+      PeerAccess both = a.me.must(PeerAccess::both_ways(a.device, other), "two directions");
+      a.me.expect_equal(grants(), std::uint64_t{2}, "of which each counts");
+      host::fail(Entry::aclrtDeviceDisablePeerAccess, nth, injected);
+      a.refused(std::move(both).close(), asked_for, "one is not given back");
+      a.me.expect_equal(grants(), std::uint64_t{1}, "the other is");
+      a.me.must(std::move(both).close(), "what is left can be closed");
+      a.me.expect_equal(grants(), std::uint64_t{0}, "and no more than that");
+    }
+  });
+}
+
+TEST_CASE("an error of a stream's work is told by its close, which ends the stream all the same") {
+  alone([](const Party& a) {
+    DeviceMemory memory = a.allocate(block);
+    Stream stream = a.me.must(Stream::create(a.device), "a stream");
+    host::fail_task(Entry::aclrtMemsetAsync, 1, code::rt_sys_dma);
+    a.me.must(fill(stream, memory.bytes(), std::byte{1}), "enqueued");
+    a.refused(std::move(stream).close(), {Errc::refused, code::rt_sys_dma, Reason::injected}, "close tells");
+    a.me.expect_equal(host::counters().streams, std::uint64_t{0}, "there is no stream any more");
+    a.refused(std::move(stream).close(), {Errc::closed}, "and nothing to close");
+  });
+}
+
+TEST_CASE("memory that a stream uses is not freed, and is freed by the same object when the stream is done") {
+  alone([](const Party& a) {
+    DeviceMemory memory = a.allocate(pattern(block));
+    Stream stream = a.me.must(Stream::create(a.device), "a stream");
+    const LockedBytes to(a, Bytes(block));
+    host::delay_task(Entry::aclrtMemcpyAsync, 200);
+    a.me.must(copy_to_host(stream, to.span(), memory.bytes()), "enqueued");
+    a.refused(std::move(memory).close(), in_a_stream, "it is not freed from under the stream");
+    a.me.must(stream.synchronize(), "the stream is done");
+    a.me.expect(to.hold(pattern(block)), "with the bytes");
+    a.me.must(std::move(memory).close(), "now it is freed");
+  });
+}
+
+TEST_CASE("an import by key that is not closed is shared as before, and closes when tried again") {
+  share(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+    can_be_closed_again(b, Entry::aclrtIpcMemClose, [&] { return b.import(ticket); });
+    ImportedMapping mapping = b.import(ticket);
+    host::fail(Entry::aclrtIpcMemClose, 1, injected);
+    b.refused(std::move(mapping).close(), asked_for, "it is not closed");
+    ImportedMapping another = b.import(ticket);
+    b.me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "one import for both");
+    b.me.expect(b.read(another.bytes()) == pattern(block), "and the bytes are A's");
+    b.me.must(std::move(mapping).close(), "one of two closes");
+    b.me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "which leaves the import");
+    b.me.must(std::move(another).close(), "the last one closes it");
+  });
+}
+
+TEST_CASE("an import by handle that is not unmapped, or whose addresses are not released, closes when tried again") {
+  share(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+    for (const Entry call : {Entry::aclrtUnmapMem, Entry::aclrtReleaseMemAddress}) {
+      can_be_closed_again(b, call, [&] { return b.import(ticket); });
+    }
+  });
+}
+
+TEST_CASE("imports that a stream uses are not closed, and close when the stream is done") {
+  const auto part = [](const Party& b, const ReceivedTicket& ticket) {
+    ImportedMapping mapping = b.import(ticket);
+    Stream stream = b.me.must(Stream::create(b.device), "a stream");
+    const LockedBytes to(b, Bytes(block));
+    host::delay_task(Entry::aclrtMemcpyAsync, 200);
+    b.me.must(copy_to_host(stream, to.span(), mapping.bytes()), "enqueued");
+    b.refused(std::move(mapping).close(), in_a_stream, "it is not closed from under the stream");
+    b.me.must(stream.synchronize(), "the stream is done");
+    b.me.expect(to.hold(pattern(block)), "with A's bytes");
+    b.me.must(std::move(mapping).close(), "now it closes");
+  };
+  SECTION("by key") { share(key_of_a, part); }
+  SECTION("by handle") { share(token_of_a, part); }
+}
+
+TEST_CASE("a range of imported handles that is not taken apart keeps what is mapped in it") {
+  share(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+    const auto range = [&] {
+      AddressReservation reserved = b.me.must(AddressReservation::reserve(b.device, block), "a range");
+      return b.me.must(std::move(reserved).map(b.me.must(ImportedHandle::open(ticket, b.device), "a handle")), "mapped");
+    };
+    for (const Entry call : {Entry::aclrtUnmapMem, Entry::aclrtReleaseMemAddress}) can_be_closed_again(b, call, range);
+  });
+}
+
+TEST_CASE("a grant that an import has ends with it, not with a close that is refused") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me, 0, {{"DEVICES", "2"}});
+    auto key = key_of_a(a);
+    a.share_with("B", key);
+    me.pause_until("B", "closed");
+    me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me, 1, {{"DEVICES", "2"}});
+    b.introduce_myself_to("A");
+    const ReceivedTicket ticket = b.ticket_from("A");
+    PeerAccess grant = me.must(PeerAccess::both_ways(b.device, b.other_device(0)), "peer access");
+    ImportedMapping mapping = me.must(ImportedMapping::open(ticket, b.device, std::move(grant)), "imported with it");
+    const auto bytes_of_a = mapping.bytes();
+    host::fail(Entry::aclrtIpcMemClose, 1, injected);
+    b.refused(std::move(mapping).close(), asked_for, "it is not closed");
+    me.expect_equal(host::counters().peer_grants, std::uint64_t{2}, "the import has its grant");
+    Bytes bytes(16);
+    b.refused(copy_to_host(b.device, bytes, bytes_of_a.first(16)),
+              {Errc::cross_device_copy}, "and R42 holds as before");
+    me.must(std::move(mapping).close(), "closed");
+    me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "and the grant with it");
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
+TEST_CASE("a destructor parks an import that it cannot close, and whoever opens the ticket again shares it") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto key = key_of_a(a);
+    a.share_with("B", key);
+    me.pause_until("B", "done");
+    me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
+    a.leave();
+  });
+  story.actor("B", [](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    const ReceivedTicket ticket = b.ticket_from("A");
+    Reports reports;
+    const void* address = nullptr;
+    {
+      const ImportedMapping mapping = b.import(ticket);
+      address = mapping.bytes().data().address();
+      host::fail(Entry::aclrtIpcMemClose, 1, injected);
+    }
+    if (me.expect_equal(reports.heard.size(), 1U, "it is reported once")) {
+      me.expect(reports.heard[0].event == DiagnosticEvent::memory_parked && reports.heard[0].object == address,
+                "as parked, with its address");
+    }
+    me.expect_equal(b.runtime.parked().objects, std::size_t{1}, "one thing is parked");
+    me.expect_equal(b.runtime.parked().bytes, block, "with its bytes");
+    ImportedMapping again = b.import(ticket);
+    me.expect(b.read(again.bytes()) == pattern(block), "the import is there");
+    me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "and is the same");
+    me.must(std::move(again).close(), "what shared it ends");
+    me.must(b.runtime.finalize(), "the runtime ends, and the import with it");
+    me.expect(host::counters() == host::Counters{}, "nothing is left: " + host::in_words(host::counters()));
+    me.step("done");
+  });
+  story.run();
+}
