@@ -54,7 +54,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unregistered when this obje
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
   // Refused, the object has the registration still, to be tried again or when it ends.
-  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtHostUnregister.
+  // Errors: in_use (a stream copies there, on the host runtime), closed, forked, runtime_gone, refused.
+  // ACL: aclrtHostUnregister.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::unregister_host); }
   void close() & = delete;       // write std::move(registration).close(): it ends the registration
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that

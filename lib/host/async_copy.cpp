@@ -23,11 +23,12 @@ constexpr Task::Kind kind_of(std::uint64_t count) { return count <= brief_bytes 
 
 class CopyTask final : public Task {
  public:
-  CopyTask(void* destination, CopyEnd&& to, CopyEnd&& from, std::uint64_t count)
+  CopyTask(void* destination, CopyEnd&& to, CopyEnd&& from, HostHold&& host, std::uint64_t count)
       : Task(acl::Entry::aclrtMemcpyAsync, kind_of(count)),
         destination_(destination),
         to_(std::move(to)),
         from_(std::move(from)),
+        host_(std::move(host)),
         count_(count) {}
 
   acl::aclError run() override {
@@ -44,15 +45,17 @@ class CopyTask final : public Task {
   void* destination_;
   CopyEnd to_;
   CopyEnd from_;
+  HostHold host_;
   std::uint64_t count_;
 };
 
 class FillTask final : public Task {
  public:
-  FillTask(void* destination, CopyEnd&& to, unsigned char byte, std::uint64_t count)
+  FillTask(void* destination, CopyEnd&& to, HostHold&& host, unsigned char byte, std::uint64_t count)
       : Task(acl::Entry::aclrtMemsetAsync, kind_of(count)),
         destination_(destination),
         to_(std::move(to)),
+        host_(std::move(host)),
         byte_(byte),
         count_(count) {}
 
@@ -65,6 +68,7 @@ class FillTask final : public Task {
  private:
   void* destination_;
   CopyEnd to_;
+  HostHold host_;
   unsigned char byte_;
   std::uint64_t count_;
 };
@@ -109,8 +113,9 @@ acl::aclError calls::aclrtMemcpyAsync(void* dst, std::size_t destMax, const void
   if (!to.on_device() && !from.on_device()) return refuse_host_to_host();
   if (const aclError refused = check_writable(to)) return refused;
   if (const aclError refused = check_devices(to, from, kind, CopyWay::in_stream)) return refused;
-  const bool waits = !page_locked(to, count) || !page_locked(from, count);
-  return put<CopyTask>(place, waits, dst, std::move(to), std::move(from), count);
+  HostHold host;
+  const bool waits = !hold_end(to, count, &host) || !hold_end(from, count, &host);
+  return put<CopyTask>(place, waits, dst, std::move(to), std::move(from), std::move(host), count);
 }
 
 acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count,
@@ -123,8 +128,9 @@ acl::aclError calls::aclrtMemsetAsync(void* devPtr, std::size_t maxCount, std::i
   CopyEnd to;
   if (const aclError refused = resolve_end(devPtr, count, CopyWay::in_stream, &to)) return refused;
   if (const aclError refused = check_fill(to)) return refused;
-  const bool waits = !page_locked(to, count);
-  return put<FillTask>(place, waits, devPtr, std::move(to), static_cast<unsigned char>(value), count);
+  HostHold host;
+  const bool waits = !hold_end(to, count, &host);
+  return put<FillTask>(place, waits, devPtr, std::move(to), std::move(host), static_cast<unsigned char>(value), count);
 }
 
 }  // namespace devshare::host

@@ -103,12 +103,13 @@ acl::aclError resolve(Request* request) {
 
 class Copy2dTask final : public Task {
  public:
-  explicit Copy2dTask(Request&& request)
+  Copy2dTask(Request&& request, HostHold&& host)
       : Task(acl::Entry::aclrtMemcpy2dAsync, Kind::work),
         destination_(request.destination),
         rows_(request.rows),
         to_(std::move(request.to)),
-        from_(std::move(request.from)) {}
+        from_(std::move(request.from)),
+        host_(std::move(host)) {}
 
   acl::aclError run() override {
     if (const acl::aclError refused = check_still_there(to_)) return refused;
@@ -121,6 +122,7 @@ class Copy2dTask final : public Task {
   Rows rows_;
   CopyEnd to_;
   CopyEnd from_;
+  HostHold host_;
 };
 
 }  // namespace
@@ -151,8 +153,9 @@ acl::aclError calls::aclrtMemcpy2dAsync(void* dst, std::size_t dpitch, const voi
   StreamPlace place;
   if (const aclError refused = place_of(stream, &place)) return refused;
   if (const aclError refused = resolve(&request)) return refused;
-  const bool waits = !page_locked(request.to, request.to_span) || !page_locked(request.from, request.from_span);
-  auto task = std::make_unique<Copy2dTask>(std::move(request));
+  HostHold host;
+  const bool waits = !hold_end(request.to, request.to_span, &host) || !hold_end(request.from, request.from_span, &host);
+  auto task = std::make_unique<Copy2dTask>(std::move(request), std::move(host));
   return waits ? enqueue_and_wait(place, std::move(task)) : enqueue(place, std::move(task));
 }
 

@@ -20,8 +20,23 @@ namespace {
 
 constexpr std::size_t host_alignment = 64;
 
+struct Allocation {
+  explicit Allocation(std::size_t bytes) noexcept : size(bytes) {}
+  std::size_t size;
+  TaskCount tasks;
+};
+
 struct State : ProcessState<State> {
-  std::map<std::uintptr_t, std::size_t> blocks;  // address -> size
+  using Blocks = std::map<std::uintptr_t, Allocation>;
+  Blocks blocks;  // by address
+
+  // That which has the address, or end.
+  Blocks::iterator with(std::uintptr_t at) {
+    const auto after = blocks.upper_bound(at);
+    if (after == blocks.begin()) return blocks.end();
+    const auto below = std::prev(after);
+    return at - below->first < below->second.size ? below : blocks.end();
+  }
 
   void close_inherited() noexcept {}
 };
@@ -40,11 +55,19 @@ std::optional<HostBlock> host_block_with(const void* address) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
-  const auto after = all.blocks.upper_bound(at);
-  if (after == all.blocks.begin()) return std::nullopt;
-  const auto& [base, size] = *std::prev(after);
-  if (at - base >= size) return std::nullopt;
-  return HostBlock{reinterpret_cast<void*>(base), size};
+  const auto found = all.with(at);
+  if (found == all.blocks.end()) return std::nullopt;
+  return HostBlock{reinterpret_cast<void*>(found->first), found->second.size};
+}
+
+HostHold hold_host_block(const void* address, std::size_t count) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  HostHold hold;
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.with(at);
+  if (found != all.blocks.end() && count <= found->second.size - (at - found->first)) hold.add(found->second.tasks);
+  return hold;
 }
 
 void host_memory_before_fork() { state.before_fork(); }
@@ -68,7 +91,7 @@ acl::aclError calls::aclrtMallocHost(void** hostPtr, std::size_t size) {
   }
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
-  all.blocks.emplace(reinterpret_cast<std::uintptr_t>(memory), size);
+  all.blocks.try_emplace(reinterpret_cast<std::uintptr_t>(memory), size);
   *hostPtr = memory;
   return 0;
 }
@@ -80,10 +103,16 @@ acl::aclError calls::aclrtFreeHost(void* hostPtr) {
   State& all = state.get();
   {
     const std::lock_guard lock(all.mutex);
-    if (all.blocks.erase(reinterpret_cast<std::uintptr_t>(hostPtr)) == 0) {
+    const auto found = all.blocks.find(reinterpret_cast<std::uintptr_t>(hostPtr));
+    if (found == all.blocks.end()) {
       return refuse(acl::code::rt_param_invalid, Reason::bad_argument,
                     fmt::format("{} is not of aclrtMallocHost, or freed already", hostPtr));
     }
+    if (found->second.tasks.any()) {
+      return refuse(acl::code::rt_drv_internal, Reason::in_use,
+                    fmt::format("a task in a stream uses the memory at {}: synchronise the stream first (R5)", hostPtr));
+    }
+    all.blocks.erase(found);
   }
   std::free(hostPtr);
   return 0;

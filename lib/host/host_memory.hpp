@@ -3,6 +3,8 @@
 // it back after the next aclInit too.
 #pragma once
 
+#include "host_hold.hpp"
+
 #include <cstddef>
 #include <optional>
 
@@ -14,6 +16,9 @@ struct HostBlock {
 };
 // The block that the address is in, if any.
 std::optional<HostBlock> host_block_with(const void* address);
+
+// Holds the block that all of the range is in. Empty when there is none.
+HostHold hold_host_block(const void* address, std::size_t count);
 
 // Around fork, as a part of the blocks module.
 void host_memory_before_fork();

@@ -5,6 +5,8 @@
 #include "host_memory.hpp"
 #include "registration.hpp"
 
+#include <utility>
+
 namespace devshare::host {
 
 acl::aclError refuse_gone(const CopyEnd& end) {
@@ -12,12 +14,9 @@ acl::aclError refuse_gone(const CopyEnd& end) {
                 "the exporter of this memory closed its key, freed it, or ended, while the task waited (R20)");
 }
 
-bool host_page_locked(const void* address, std::uint64_t count) {
-  if (const auto block = host_block_with(address)) {
-    const auto at = reinterpret_cast<std::uintptr_t>(address);
-    return count <= block->size - (at - reinterpret_cast<std::uintptr_t>(block->base));
-  }
-  return is_registered(address, count);
+HostHold hold_host(const void* address, std::uint64_t count) {
+  HostHold hold = hold_host_block(address, count);
+  return hold.holds() ? std::move(hold) : hold_registered(address, count);
 }
 
 }  // namespace devshare::host

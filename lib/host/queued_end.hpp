@@ -7,6 +7,7 @@
 
 #include "block_record.hpp"
 #include "copy_ends.hpp"
+#include "host_hold.hpp"
 
 #include <devshare/acl/codes.hpp>
 
@@ -20,10 +21,13 @@ inline acl::aclError check_still_there(const CopyEnd& end) {
   return end.in_block() && end.record().watch.gone() ? refuse_gone(end) : acl::code::success;
 }
 
-// Whether the `count` bytes stay where they are until somebody says otherwise.
-bool host_page_locked(const void* address, std::uint64_t count);
-inline bool page_locked(const CopyEnd& end, std::uint64_t count) {
-  return end.in_block() || host_page_locked(end.address, count);
+// Whether the `count` bytes stay where they are until the task is over: device memory is pinned already, and page-locked
+// host memory is held from now on.
+HostHold hold_host(const void* address, std::uint64_t count);
+inline bool hold_end(const CopyEnd& end, std::uint64_t count, HostHold* hold) {
+  if (end.in_block()) return true;
+  *hold = hold_host(end.address, count);  // one of the two ends is the device's
+  return hold->holds();
 }
 
 }  // namespace devshare::host

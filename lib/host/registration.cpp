@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <map>
@@ -28,8 +29,10 @@ namespace flags_of = acl::host_register_flag;
 namespace types = acl::host_register_type;
 
 struct Registration {
-  std::uint64_t size = 0;
-  std::uintptr_t device_address = 0;  // 0: pinned only, the device has no address for it
+  Registration(std::uint64_t bytes, std::uintptr_t on_device) noexcept : size(bytes), device_address(on_device) {}
+  std::uint64_t size;
+  std::uintptr_t device_address;  // 0: pinned only, the device has no address for it
+  TaskCount tasks;
 };
 
 struct State : ProcessState<State> {
@@ -116,12 +119,12 @@ acl::aclError enter(const Request& request, void** device_address) {
                   fmt::format("{} bytes at {:#x} are registered already: aclrtHostUnregister first", other->second.size,
                               other->first));
   }
-  Registration made{.size = request.size};
+  std::uintptr_t on_device = 0;
   if (request.with_device_address) {
     const std::uint64_t bytes = whole_pages(request.size);
-    made.device_address = take_addresses(WindowPart::host_registered, bytes, granule_bytes);
-    if (made.device_address == 0) return code::rt_memory_allocation;
-    const acl::aclError refused = place_block({.address = made.device_address,
+    on_device = take_addresses(WindowPart::host_registered, bytes, granule_bytes);
+    if (on_device == 0) return code::rt_memory_allocation;
+    const acl::aclError refused = place_block({.address = on_device,
                                                .size = request.size,
                                                .backed = bytes,
                                                .page_size = host_page(),
@@ -129,12 +132,12 @@ acl::aclError enter(const Request& request, void** device_address) {
                                                .read_only = request.read_only,
                                                .view = static_cast<std::byte*>(request.address)});
     if (refused != 0) {
-      give_back_addresses(made.device_address, bytes);
+      give_back_addresses(on_device, bytes);
       return refused;
     }
   }
-  all.by_address.emplace(at, made);
-  if (device_address != nullptr) *device_address = reinterpret_cast<void*>(made.device_address);
+  all.by_address.try_emplace(at, request.size, on_device);
+  if (device_address != nullptr) *device_address = reinterpret_cast<void*>(on_device);
   return 0;
 }
 
@@ -148,18 +151,25 @@ bool leave(const Registration& registration) {
 
 }  // namespace
 
-bool is_registered(const void* host_address, std::uint64_t size) {
+bool is_registered(const void* host_address) {
   State& all = state.get();
   const std::lock_guard lock(all.mutex);
-  std::uintptr_t at = number_of(host_address);
-  while (true) {
+  return all.overlapping(number_of(host_address), 1) != all.by_address.end();
+}
+
+HostHold hold_registered(const void* host_address, std::uint64_t size) {
+  HostHold hold;
+  State& all = state.get();
+  const std::lock_guard lock(all.mutex);
+  for (std::uintptr_t at = number_of(host_address); size != 0;) {
     const auto found = all.overlapping(at, 1);
-    if (found == all.by_address.end()) return false;
-    const std::uint64_t here = found->second.size - (at - found->first);
-    if (size <= here) return true;
+    if (found == all.by_address.end()) return {};
+    const std::uint64_t here = std::min(size, found->second.size - (at - found->first));
+    hold.add(found->second.tasks);
     size -= here;
     at += here;
   }
+  return hold;
 }
 
 void registrations_shut_down() {
@@ -235,6 +245,10 @@ aclError aclrtHostUnregister(void* ptr) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.by_address.find(number_of(ptr));
   if (found == all.by_address.end()) return not_registered(ptr);
+  if (found->second.tasks.any()) {
+    return refuse(code::rt_drv_internal, Reason::in_use,
+                  fmt::format("a task in a stream uses the memory at {}: synchronise the stream first (R5)", ptr));
+  }
   if (!leave(found->second)) {
     return refuse(code::rt_drv_internal, Reason::in_use,
                   fmt::format("a call is using the device's address of {}: unregister it when that has ended", ptr));

@@ -3,12 +3,16 @@
 // not.
 #pragma once
 
+#include "host_hold.hpp"
+
 #include <cstdint>
 
 namespace devshare::host {
 
-// Whether all of it is registered, by one registration or several that adjoin.
-bool is_registered(const void* host_address, std::uint64_t size = 1);
+bool is_registered(const void* host_address);
+
+// Holds all of the range, by one registration or several that adjoin. Empty when not all of it is registered.
+HostHold hold_registered(const void* host_address, std::uint64_t size);
 
 // aclFinalize, while no call is in flight.
 void registrations_shut_down();

@@ -13,7 +13,7 @@ namespace devshare::host {
 // Pieces of memory, each as large as a task is at least. Owns them.
 class TaskMemory {
  public:
-  static constexpr std::size_t piece_bytes = 128;  // two cache lines, which a copy fills
+  static constexpr std::size_t piece_bytes = 144;  // which a copy fills
 
   static void* allocate(std::size_t bytes) { return ::operator new(std::max(bytes, piece_bytes)); }
   static void free(void* piece) noexcept { ::operator delete(piece); }

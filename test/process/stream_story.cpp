@@ -6,11 +6,15 @@
 #include "support/sharing.hpp"
 #include "support/soon.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 using namespace devshare;
@@ -210,6 +214,59 @@ TEST_CASE("R5 an import is not closed from under a stream") {
     me.step("closed");
   });
   story.run();
+}
+
+TEST_CASE("R5 page-locked host memory is neither freed nor unregistered from under a stream") {
+  constexpr std::size_t page = 4096;
+  alone([](const Party& a) {
+    DeviceMemory memory = a.allocate(pattern(2 * page));
+    Stream stream = stream_of(a);
+    a.me.must(a.device.make_current(), "the device is current");
+    const auto enqueue_slow_copy = [&](const StreamRef& in, void* host, std::size_t bytes) {
+      host::delay_task(acl::Entry::aclrtMemcpyAsync, 200);
+      const std::span to(static_cast<std::byte*>(host), bytes);
+      a.me.must(copy_to_host(in, to, memory.bytes().first(bytes)), "enqueued");
+    };
+    const auto is_in_use = [&](acl::aclError refused, std::string_view call) {
+      a.call_refused(refused, code::rt_drv_internal, Reason::in_use, call);
+    };
+
+    void* allocated = nullptr;
+    a.call_succeeds(api().aclrtMallocHost(&allocated, page), "aclrtMallocHost");
+    enqueue_slow_copy(stream, allocated, page);
+    is_in_use(api().aclrtFreeHost(allocated), "aclrtFreeHost");
+    a.me.must(stream.synchronize(), "done");
+    a.me.expect(std::memcmp(allocated, pattern(page).data(), page) == 0, "with the bytes");
+    host::delay_task(acl::Entry::aclrtMemsetAsync, 200);
+    a.call_succeeds(api().aclrtMemsetAsync(allocated, page, 1, page, stream.native_handle()), "and set in the stream");
+    is_in_use(api().aclrtFreeHost(allocated), "aclrtFreeHost");
+    a.me.must(stream.synchronize(), "done");
+    a.call_succeeds(api().aclrtFreeHost(allocated), "aclrtFreeHost");
+
+    // A range that two registrations have between them: both stay.
+    alignas(page) static std::array<std::byte, 2 * page> pages;
+    const std::span<std::byte> both(pages);
+    HostRegistration first = a.me.must(HostRegistration::of(a.device, both.first(page)), "one page is registered");
+    HostRegistration second = a.me.must(HostRegistration::of(a.device, both.last(page)), "and the next");
+    enqueue_slow_copy(stream, pages.data(), 2 * page);
+    a.refused(std::move(first).close(), {Errc::in_use, code::rt_drv_internal, Reason::in_use}, "the one is in use");
+    is_in_use(api().aclrtHostUnregister(both.last(page).data()), "aclrtHostUnregister of the other");
+    a.me.must(stream.synchronize(), "done");
+    a.me.expect(std::memcmp(pages.data(), pattern(2 * page).data(), 2 * page) == 0, "with the bytes");
+    a.me.must(std::move(first).close(), "now the one can go");
+    a.me.must(std::move(second).close(), "and the other");
+
+    // What a task has not come to when its stream is ended by force is let go of too.
+    a.call_succeeds(api().aclrtMallocHost(&allocated, page), "aclrtMallocHost");
+    acl::aclrtStream forced = nullptr;
+    a.call_succeeds(api().aclrtCreateStream(&forced), "aclrtCreateStream");
+    const StreamRef adopted = StreamRef::adopt(a.device, forced);
+    host::delay_task(acl::Entry::aclrtMemsetAsync, 100);
+    a.me.must(fill(adopted, memory.bytes(), std::byte{1}), "something slow");
+    enqueue_slow_copy(adopted, allocated, page);
+    a.call_succeeds(api().aclrtDestroyStreamForce(forced), "the stream ends");
+    a.call_succeeds(api().aclrtFreeHost(allocated), "aclrtFreeHost");
+  });
 }
 
 TEST_CASE("R42 in a stream: no copies between the host and another device's memory, but those inside the device") {
