@@ -187,31 +187,19 @@ TEST_CASE("destructors park handles and ranges that they cannot give up") {
 }
 
 TEST_CASE("an imported handle that is not freed comes back, is shared as before, and is freed when tried again") {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const Party a(me);
-    auto token = me.must(export_handle<v2>(a.map(pattern(block))), "A exports");
-    a.share_with("B", token);
-    me.pause_until("B", "closed");
-    me.must(me.must(std::move(token).close(), "A ends").close(), "and frees");
-    a.leave();
-  });
-  story.actor("B", [](Actor& me) {
-    const Party b(me);
-    b.introduce_myself_to("A");
-    const ReceivedTicket ticket = b.ticket_from("A");
-    ImportedHandle handle = me.must(ImportedHandle::open(ticket, b.device), "B imports");
+  const auto made = [](const Party& a) {
+    return a.me.must(export_handle<v2>(a.map(pattern(block))), "A exports");
+  };
+  import_story(made, [](const Party& b, const ReceivedTicket& ticket) {
+    ImportedHandle handle = b.me.must(ImportedHandle::open(ticket, b.device), "B imports");
     host::fail(Entry::aclrtFreePhysical, 1, injected);
     auto closed = std::move(handle).close();
     b.refused(closed, asked_for, "it is not freed");
     if (!closed) handle = std::move(closed).error().take_back();
     ImportedMapping mapping = b.import(ticket);
-    me.expect_equal(host::counters().handles_imported, std::uint64_t{1}, "one import for both");
-    me.expect(b.read(mapping.bytes()) == pattern(block), "and the bytes are A's");
-    me.must(std::move(mapping).close(), "the mapping ends");
-    me.must(std::move(handle).close(), "now the handle is freed");
-    b.leave();
-    me.step("closed");
+    b.me.expect_equal(host::counters().handles_imported, std::uint64_t{1}, "one import for both");
+    b.me.expect(b.read(mapping.bytes()) == pattern(block), "and the bytes are A's");
+    b.me.must(std::move(mapping).close(), "the mapping ends");
+    b.me.must(std::move(handle).close(), "now the handle is freed");
   });
-  story.run();
 }

@@ -74,26 +74,9 @@ void fails_whole_and_succeeds(const Party& b, const Act& act, const std::vector<
   host::record_calls(false);
 }
 
-// Two processes; B tries, A holds the memory meanwhile.
 template <class K>
-void import_story(const std::function<void(const Party&, const ReceivedTicket&)>& part) {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const Party a(me);
-    auto token = me.must(export_handle<K>(a.map(pattern(block))), "A exports");
-    a.share_with("B", token);
-    me.pause_until("B", "closed");
-    me.must(me.must(std::move(token).close(), "A ends the export").close(), "and the mapping");
-    a.leave();
-  });
-  story.actor("B", [&](Actor& me) {
-    const Party b(me);
-    b.introduce_myself_to("A");
-    part(b, b.ticket_from("A"));
-    b.leave();
-    me.step("closed");
-  });
-  story.run();
+auto token_of_a(const Party& a) {
+  return a.me.must(export_handle<K>(a.map(pattern(block))), "A exports");
 }
 
 template <class K>
@@ -120,7 +103,7 @@ TEMPLATE_TEST_CASE("B007 an import whose steps fail in turn leaves nothing, and 
                                  Entry::aclrtUnmapMem,
                                  Entry::aclrtReleaseMemAddress,
                                  Entry::aclrtFreePhysical};
-  import_story<TestType>([&](const Party& b, const ReceivedTicket& ticket) {
+  import_story(token_of_a<TestType>, [&](const Party& b, const ReceivedTicket& ticket) {
     for (const Act& act : acts) {
       fails_whole_and_succeeds(b, act, steps, [&](bool) -> std::optional<Error> {
         auto mapping = ImportedMapping::open(ticket, b.device);

@@ -52,28 +52,6 @@ void can_be_closed_again(const Party& a, Entry call, Make make) {
   }
 }
 
-// The story of A, which shares `made(a)` with B and waits for it, and B, which does `part` with the ticket.
-template <class Made, class Part>
-void share(Made made, Part part) {
-  Story story;
-  story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    auto exported = made(a);
-    a.share_with("B", exported);
-    me.pause_until("B", "closed");
-    me.must(me.must(std::move(exported).close(), "A closes").close(), "and frees");
-    a.leave();
-  });
-  story.actor("B", [&](Actor& me) {
-    const Party b(me);
-    b.introduce_myself_to("A");
-    part(b, b.ticket_from("A"));
-    b.leave();
-    me.step("closed");
-  });
-  story.run();
-}
-
 auto key_of_a(const Party& a) { return a.me.must(export_key(a.allocate(pattern(block))), "A exports by key"); }
 auto token_of_a(const Party& a) { return a.me.must(export_handle<v2>(a.map(pattern(block))), "A exports by handle"); }
 
@@ -135,7 +113,7 @@ TEST_CASE("memory that a stream uses is not freed, and is freed by the same obje
 }
 
 TEST_CASE("an import by key that is not closed is shared as before, and closes when tried again") {
-  share(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+  import_story(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
     can_be_closed_again(b, Entry::aclrtIpcMemClose, [&] { return b.import(ticket); });
     ImportedMapping mapping = b.import(ticket);
     host::fail(Entry::aclrtIpcMemClose, 1, injected);
@@ -150,7 +128,7 @@ TEST_CASE("an import by key that is not closed is shared as before, and closes w
 }
 
 TEST_CASE("an import by handle that is not unmapped, or whose addresses are not released, closes when tried again") {
-  share(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+  import_story(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
     for (const Entry call : {Entry::aclrtUnmapMem, Entry::aclrtReleaseMemAddress}) {
       can_be_closed_again(b, call, [&] { return b.import(ticket); });
     }
@@ -169,12 +147,12 @@ TEST_CASE("imports that a stream uses are not closed, and close when the stream 
     b.me.expect(to.hold(pattern(block)), "with A's bytes");
     b.me.must(std::move(mapping).close(), "now it closes");
   };
-  SECTION("by key") { share(key_of_a, part); }
-  SECTION("by handle") { share(token_of_a, part); }
+  SECTION("by key") { import_story(key_of_a, part); }
+  SECTION("by handle") { import_story(token_of_a, part); }
 }
 
 TEST_CASE("a range of imported handles that is not taken apart keeps what is mapped in it") {
-  share(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+  import_story(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
     const auto range = [&] {
       AddressReservation reserved = b.me.must(AddressReservation::reserve(b.device, block), "a range");
       return b.me.must(std::move(reserved).map(b.me.must(ImportedHandle::open(ticket, b.device), "a handle")), "mapped");

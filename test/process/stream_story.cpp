@@ -184,36 +184,20 @@ TEST_CASE("an error that nobody asked for is returned by close, and reported by 
 }
 
 TEST_CASE("R5 an import is not closed from under a stream") {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const Party a(me);
-    auto key = me.must(export_key(a.allocate(pattern(size))), "A exports");
-    a.share_with("B", key);
-    me.pause_until("B", "closed");
-    me.must(me.must(std::move(key).close(), "closed").close(), "freed");
-    a.leave();
+  const auto made = [](const Party& a) { return a.me.must(export_key(a.allocate(pattern(size))), "A exports"); };
+  import_story(made, [](const Party& b, const ReceivedTicket& ticket) {
+    ImportedMapping mapping = b.import(ticket);
+    Stream stream = stream_of(b);
+    const LockedBytes to(b, Bytes(size));
+    host::delay_task(acl::Entry::aclrtMemcpyAsync, 200);
+    b.me.must(copy_to_host(stream, to.span(), mapping.bytes()), "enqueued");
+    b.call_succeeds(api().aclrtSetDevice(0), "aclrtSetDevice");
+    b.call_refused(api().aclrtIpcMemClose(key_in(ticket).text()), code::rt_drv_internal, Reason::in_use,
+                   "the stream still uses the memory");
+    b.me.must(stream.synchronize(), "done");
+    b.me.expect(to.hold(pattern(size)), "the bytes are A's");
+    b.me.must(std::move(mapping).close(), "now it closes");
   });
-  story.actor("B", [](Actor& me) {
-    const Party b(me);
-    {
-      b.introduce_myself_to("A");
-      const ReceivedTicket ticket = b.ticket_from("A");
-      ImportedMapping mapping = b.import(ticket);
-      Stream stream = stream_of(b);
-      const LockedBytes to(b, Bytes(size));
-      host::delay_task(acl::Entry::aclrtMemcpyAsync, 200);
-      me.must(copy_to_host(stream, to.span(), mapping.bytes()), "enqueued");
-      b.call_succeeds(api().aclrtSetDevice(0), "aclrtSetDevice");
-      b.call_refused(api().aclrtIpcMemClose(key_in(ticket).text()), code::rt_drv_internal, Reason::in_use,
-                     "the stream still uses the memory");
-      me.must(stream.synchronize(), "done");
-      me.expect(to.hold(pattern(size)), "the bytes are A's");
-      me.must(std::move(mapping).close(), "now it closes");
-    }
-    b.leave();
-    me.step("closed");
-  });
-  story.run();
 }
 
 TEST_CASE("R5 page-locked host memory is neither freed nor unregistered from under a stream") {

@@ -215,6 +215,29 @@ void alone(Part part) {
   alone({}, std::move(part));
 }
 
+// The story of A, which exports what `made` makes to B, waits for it and ends, and of B, which does `part` with the
+// ticket. Neither leaves anything behind.
+template <class Made, class Part>
+void import_story(Made made, Part part) {
+  Story story;
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    auto exported = made(a);
+    a.share_with("B", exported);
+    me.pause_until("B", "closed");
+    me.must(me.must(std::move(exported).close(), "A ends the export").close(), "and frees the memory");
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    part(b, b.ticket_from("A"));
+    b.leave();
+    me.step("closed");
+  });
+  story.run();
+}
+
 // A refusal of this kind, whatever else it says.
 template <class R>
 void refused_as(const Party& a, const R& result, Errc kind, std::string_view what, const char* file = __builtin_FILE(),
