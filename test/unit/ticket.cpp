@@ -78,6 +78,21 @@ TEST_CASE("a ticket decodes to what was encoded") {
   CHECK(same(*fields, sample()));
 }
 
+TEST_CASE("a ticket has the payload of its mechanism, and no other's") {
+  using Length = std::pair<Mechanism, std::uint8_t>;
+  const auto [mechanism, length] =
+      GENERATE(Length(Mechanism::by_key, 65), Length(Mechanism::v1, 8), Length(Mechanism::v2, 8), Length(Mechanism::fabric, 128));
+  TicketFields fields = sample();
+  fields.mechanism = mechanism;
+  fields.payload.fill(std::byte{0x5a});
+  for (const int size : {0, 8, 64, 65, 66, 127, 128, 129, 255}) {
+    fields.payload_size = static_cast<std::uint8_t>(size);
+    const auto decoded = decode_ticket(to_vector(encode_ticket(fields)));
+    CHECK(static_cast<bool>(decoded) == (size == length));
+    if (decoded) CHECK(same(*decoded, fields));
+  }
+}
+
 TEST_CASE("B027 sizes and offsets of any width survive the wire") {
   const std::uint64_t size = GENERATE(as<std::uint64_t>(), 1u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 0x100000000u, 0x10000000000u);
   TicketFields fields = sample();
