@@ -118,14 +118,16 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
   // check(), wanted_back() or generation(). Shared by the leases of one Borrower, and theirs. Error: fd_limit.
   DEVSHARE_READS Result<int> native_handle() const noexcept { return detail::lease_handle(lease_); }
 
-  // Closes the import and tells the lender. Refused, the object has the lease still, to be tried again or when it ends. An
-  // import that cannot be closed even then is parked, and the lender is not told: it counts this process as a holder until
-  // the process ends. Errors: as of ImportedMapping::close.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept {
-    auto closed = std::move(mapping_).close();
-    if (!closed && mapping_.holds()) return closed;
-    auto returned = lease_.close(Operation::return_lease);
-    return returned ? std::move(closed) : std::move(returned);
+  // Closes the import and tells the lender. Refused, the lease comes back inside the error. A destructor that cannot close
+  // the import either parks it, and the lender is not told: it counts this process as a holder until the process ends.
+  // Errors: as of ImportedMapping::close.
+  DEVSHARE_CONSUMES Result<void, Refused<BasicLease>> close() && noexcept {
+    auto closed = mapping_.owned().close(Operation::close_import);
+    if (!mapping_.owned().holds()) {
+      if (auto returned = lease_.close(Operation::return_lease); !returned) closed = std::move(returned);
+    }
+    if (closed) return {};
+    return Refused<BasicLease>(closed.error(), std::move(*this));
   }
   void close() & = delete;       // write std::move(lease).close(): it ends the lease
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
@@ -139,10 +141,14 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
   void end() noexcept {
     if (!lease_.session().alive()) return;  // then each member does what is to be done without a runtime
     const void* const address = mapping_.bytes().data().address();
-    auto closed = std::move(mapping_).close();
+    auto closed = mapping_.owned().close(Operation::close_import);
     if (closed) return;
-    if (mapping_.holds()) return (void)lease_.release();  // its end tries once more, parks it, and reports
-    detail::report({DiagnosticEvent::close_failed, closed.error(), address});
+    if (mapping_.owned().holds()) {  // as long as it is parked the lender counts us
+      (void)lease_.release();
+      detail::ImportPolicy::park(mapping_.owned().release(), closed.error());
+    } else if (mapping_.mechanism() == Mechanism::by_key) {
+      detail::report({DiagnosticEvent::close_failed, closed.error(), address});
+    }
   }
 
   detail::Owned<detail::LeasePolicy> lease_;  // ends after the import

@@ -51,8 +51,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the event ends when this object ends")]] 
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
   DEVSHARE_READS acl::aclrtEvent native_handle() const noexcept { return owned_.value().native; }
 
-  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtDestroyEvent.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::end_event); }
+  // Refused, the event comes back inside the error. Errors: closed, forked, runtime_gone, refused.
+  // ACL: aclrtDestroyEvent.
+  DEVSHARE_CONSUMES Result<void, Refused<Event>> close() && noexcept {
+    return detail::close_or_give_back(*this, owned_, Operation::end_event);
+  }
   void close() & = delete;       // write std::move(event).close(): it ends the event
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -53,10 +53,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unregistered when this obje
   // Only of an object that was not moved from.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
 
-  // Refused, the object has the registration still, to be tried again or when it ends.
+  // Refused, the registration comes back inside the error.
   // Errors: in_use (a stream copies there, on the host runtime), closed, forked, runtime_gone, refused.
   // ACL: aclrtHostUnregister.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::unregister_host); }
+  DEVSHARE_CONSUMES Result<void, Refused<HostRegistration>> close() && noexcept {
+    return detail::close_or_give_back(*this, owned_, Operation::unregister_host);
+  }
   void close() & = delete;       // write std::move(registration).close(): it ends the registration
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -129,18 +129,19 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
     return detail::check_import(import_.session(), import_.value());
   }
 
-  // Ends this reference; the last one closes the import. Refused, the object has the import still, to be tried again or
-  // when it ends; what cannot be closed even then is parked (Runtime::parked).
+  // Ends this reference; the last one closes the import. Refused, it comes back inside the error, but for a handle that
+  // cannot be freed once it is unmapped, which is parked. A destructor that cannot close an import parks it
+  // (Runtime::parked), and the next import of this process tries to close it again.
   // Errors: closed, forked, runtime_gone, in_use, refused.
   // ACL: aclrtIpcMemClose; or aclrtUnmapMem, aclrtReleaseMemAddress, aclrtFreePhysical.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept {
-    return import_.close(Operation::close_import);
+  DEVSHARE_CONSUMES Result<void, Refused<BasicImportedMapping>> close() && noexcept {
+    return detail::close_or_give_back(*this, import_, Operation::close_import);
   }
   void close() & = delete;       // write std::move(mapping).close(): it ends the import
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
   // For the library's own headers.
-  DEVSHARE_READS bool holds() const noexcept { return import_.holds(); }
+  detail::Owned<detail::ImportPolicy>& owned() noexcept { return import_; }
 
  private:
   friend class AddressReservation;

@@ -102,9 +102,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
     return detail::backing_at(owned_.session(), owned_.value().address, owned_.value().size);
   }
 
-  // Frees the memory. Refused, the object has it still, to be tried again or when it ends.
+  // Frees the memory. Refused, it comes back inside the error.
   // Errors: in_use (a stream uses it, on the host runtime), closed, forked, runtime_gone, refused. ACL: aclrtFree.
-  DEVSHARE_INLINE DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::free_memory); }
+  DEVSHARE_INLINE DEVSHARE_CONSUMES Result<void, Refused<DeviceMemory>> close() && noexcept {
+    return detail::close_or_give_back(*this, owned_, Operation::free_memory);
+  }
   void close() & = delete;       // write std::move(memory).close(): it ends the memory
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -51,12 +51,6 @@ class DEVSHARE_CONSUMABLE AnySharedEvent {
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
   DEVSHARE_READS acl::aclrtEvent native_handle() const noexcept { return owned_.value().native; }
 
-  // Every process that has the event ends it for itself. Errors: closed, forked, runtime_gone, refused.
-  // ACL: aclrtDestroyEvent.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::end_event); }
-  void close() & = delete;       // write std::move(event).close(): it ends the event
-  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
-
  protected:
   AnySharedEvent(const detail::Session& session, const detail::SharedEventValue& value) noexcept
       : owned_(session, value) {}
@@ -64,26 +58,42 @@ class DEVSHARE_CONSUMABLE AnySharedEvent {
   detail::Owned<detail::SharedEventPolicy> owned_;
 };
 
-class [[nodiscard("the event ends when this object ends")]] SharedEvent : public AnySharedEvent {
+class DEVSHARE_CONSUMABLE [[nodiscard("the event ends when this object ends")]] SharedEvent : public AnySharedEvent {
  public:
   // Errors: resource_limit, unsupported_by_runtime (the product has none), fd_limit, no_device_context, runtime_gone.
   // ACL: aclrtCreateEventExWithFlag.
   DEVSHARE_API static Result<SharedEvent> create(const Device& device) noexcept;
 
   // What other processes open it by. Nobody is asked: whoever holds the ticket may. ACL: aclrtIpcGetEventHandle.
-  DEVSHARE_API Result<EventTicket> ticket() const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<EventTicket> ticket() const noexcept;
+
+  // Every process that has the event ends it for itself. Refused, it comes back inside the error.
+  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtDestroyEvent.
+  DEVSHARE_CONSUMES Result<void, Refused<SharedEvent>> close() && noexcept {
+    return detail::close_or_give_back(*this, owned_, Operation::end_event);
+  }
+  void close() & = delete;       // write std::move(event).close(): it ends the event
+  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
  private:
   using AnySharedEvent::AnySharedEvent;
 };
 
-class [[nodiscard("the event ends here when this object ends")]] ImportedEvent : public AnySharedEvent {
+class DEVSHARE_CONSUMABLE [[nodiscard("the event ends here when this object ends")]] ImportedEvent : public AnySharedEvent {
  public:
   // `device` is the importer's own; peer access to the creator's is enabled where they differ.
   // Errors: self_import, different_host, stale_token, exporter_gone, timed_out, peer_access_impossible, resource_limit,
   // unsupported_by_runtime, runtime_gone. ACL: aclrtIpcOpenEventHandle.
   DEVSHARE_API static Result<ImportedEvent> open(const ReceivedEventTicket& ticket, const Device& device) noexcept;
   static Result<ImportedEvent> open(const EventTicket&, const Device&) = delete;  // a process cannot import what it exported
+
+  // Every process that has the event ends it for itself. Refused, it comes back inside the error.
+  // Errors: closed, forked, runtime_gone, refused. ACL: aclrtDestroyEvent.
+  DEVSHARE_CONSUMES Result<void, Refused<ImportedEvent>> close() && noexcept {
+    return detail::close_or_give_back(*this, owned_, Operation::end_event);
+  }
+  void close() & = delete;       // write std::move(event).close(): it ends the event
+  void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
  private:
   using AnySharedEvent::AnySharedEvent;

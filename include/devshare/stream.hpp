@@ -105,9 +105,11 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
   DEVSHARE_READS acl::aclrtStream native_handle() const noexcept { return owned_.value().native; }
 
   // Waits, ends the stream and returns the first error of its tasks that nobody was told of. It has ended all the
-  // same, unless the runtime refuses just that: then the object has it still.
+  // same, unless the runtime refuses just that: then it comes back inside the error.
   // Errors: those of synchronize(); closed, forked. ACL: aclrtSynchronizeStream, aclrtDestroyStream.
-  DEVSHARE_CONSUMES Result<void> close() && noexcept { return owned_.close(Operation::end_stream); }
+  DEVSHARE_CONSUMES Result<void, Refused<Stream>> close() && noexcept {
+    return detail::close_or_give_back(*this, owned_, Operation::end_stream);
+  }
   void close() & = delete;       // write std::move(stream).close(): it ends the stream
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

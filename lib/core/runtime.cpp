@@ -154,6 +154,15 @@ void take_calls_of_session(RuntimeState& state) noexcept {
   state.table = host::table_of_session();
 }
 
+// What other threads may be reading.
+void set_pid(RuntimeState& state, pid_t pid) noexcept { __atomic_store_n(&state.pid, pid, __ATOMIC_RELAXED); }
+void forget_devices(RuntimeState& state) noexcept {
+  for (DeviceSlot& slot : state.devices) {
+    __atomic_store_n(&slot.context, nullptr, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot.number, -1, __ATOMIC_RELAXED);
+  }
+}
+
 // In the child every object of the parent is inert (R4): the session moves on, and open() starts anew.
 void begin_in_child(RuntimeState& state) noexcept {
   if (state.session_word == nullptr) return;  // it had no runtime
@@ -161,8 +170,8 @@ void begin_in_child(RuntimeState& state) noexcept {
   state.first_session = state.own_session;
   state.initialised_here = false;
   state.calls_taken = false;
-  state.pid = ::getpid();
-  state.devices = {};
+  set_pid(state, ::getpid());
+  forget_devices(state);
 }
 
 Result<Session> open_locked() noexcept {
@@ -179,14 +188,14 @@ Result<Session> open_locked() noexcept {
 
   // Objects of an earlier session are inert from here on.
   tell_session_ended();
-  state.devices = {};
+  forget_devices(state);
   const acl::aclError code = state.table.aclInit(nullptr);
   if (code != 0 && code != acl::code::repeat_initialize) {
     return refusal(state, Operation::open_runtime, acl::Entry::aclInit, code, {}).with_note(keep_note(words_of(state)));
   }
   take_calls_of_session(state);
   state.initialised_here = code == 0 || begun;
-  state.pid = ::getpid();
+  set_pid(state, ::getpid());
   state.open_session = state.session_now();
   (void)own_identity(Operation::open_runtime);  // read while there are descriptors: tickets name us by it
   return Session{&state, state.open_session};
@@ -210,7 +219,7 @@ void runtime_after_fork_in_child() noexcept { begin_in_child(the_state()); }
 // A child that was born without its fork handlers, as by a raw clone, still has its parent's number as `pid`.
 bool of_another_process(const Session& session) noexcept {
   const RuntimeState& state = state_of(*session.record);
-  return session.number < state.first_session || state.pid != ::getpid();
+  return session.number < state.first_session || __atomic_load_n(&state.pid, __ATOMIC_RELAXED) != ::getpid();
 }
 
 void* device_context(const RuntimeRecord& record, std::int32_t device) noexcept {
@@ -220,7 +229,7 @@ void* device_context(const RuntimeRecord& record, std::int32_t device) noexcept 
 
 std::int32_t driver_number(const RuntimeRecord& record, std::int32_t device) noexcept {
   if (device < 0 || static_cast<std::size_t>(device) >= max_devices) return -1;
-  return state_of(record).devices[static_cast<std::size_t>(device)].number;
+  return __atomic_load_n(&state_of(record).devices[static_cast<std::size_t>(device)].number, __ATOMIC_RELAXED);
 }
 
 std::int32_t local_number(const RuntimeRecord& record, std::int32_t driver) noexcept {
@@ -307,11 +316,12 @@ Result<Device> Runtime::device(DeviceId id) const noexcept {
   } else if (state.table.aclrtSetDevice(number) == 0) {
     (void)state.table.aclrtResetDevice(number);
   }
-  slot.number = number;
+  std::int32_t driver = number;
   if (state.table.aclrtGetLogicDevIdByUserDevId != nullptr &&
-      state.table.aclrtGetLogicDevIdByUserDevId(number, &slot.number) != 0) {
-    slot.number = number;
+      state.table.aclrtGetLogicDevIdByUserDevId(number, &driver) != 0) {
+    driver = number;
   }
+  __atomic_store_n(&slot.number, driver, __ATOMIC_RELAXED);
   __atomic_store_n(&slot.context, context, __ATOMIC_RELEASE);
   return detail::device_of(session_, number);
 }
@@ -339,7 +349,7 @@ Result<void> Runtime::finalize() const noexcept {
       if (state.is_host) detail::reset_devices(state);  // it has not
     }
   }
-  state.devices = {};
+  detail::forget_devices(state);
   return ended;
 }
 

@@ -366,9 +366,7 @@ Result<PhysicalHandle> PhysicalHandle::retain_from(const Device& device, DeviceS
 }
 
 Result<void, Refused<PhysicalHandle>> PhysicalHandle::close() && noexcept {
-  auto closed = owned_.close(Operation::free_handle);
-  if (closed) return {};
-  return Refused<PhysicalHandle>(closed.error(), std::move(*this));
+  return detail::close_or_give_back(*this, owned_, Operation::free_handle);
 }
 
 }  // namespace devshare

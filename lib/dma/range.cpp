@@ -170,9 +170,7 @@ Result<AddressReservation> AddressReservation::reserve(const Device& device, std
 }
 
 Result<void, Refused<AddressReservation>> AddressReservation::close() && noexcept {
-  auto closed = owned_.close(Operation::release_address);
-  if (closed) return {};
-  return Refused<AddressReservation>(closed.error(), std::move(*this));
+  return detail::close_or_give_back(*this, owned_, Operation::release_address);
 }
 
 }  // namespace devshare

@@ -65,7 +65,7 @@ Result<std::vector<HandleRecord*>> unmap_all(Range& range, Operation operation) 
 void map_again(Range& range, std::vector<HandleRecord*>& handles, Operation operation) noexcept;
 
 // Unmaps all and releases the addresses, and hands over the references: the range is gone then. Refused, it is there as
-// it was.
+// it was, but for what could not be mapped again.
 Result<std::vector<HandleRecord*>> take_apart(Range* range, Operation operation) noexcept;
 
 // For whoever cannot try again. Unmaps, releases, frees; the range is gone. What is refused is parked: a piece that

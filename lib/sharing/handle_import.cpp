@@ -44,7 +44,10 @@ Result<void> close_by_handle(ImportRecord& record) noexcept {
   auto handles = take_apart(record.range, operation);
   if (!handles) {
     record.range->released.clear();  // nobody wakes an import
-    if (record.range->pieces.empty()) park(std::exchange(record.range, nullptr), 0, handles.error());
+    if (record.range->pieces.empty()) {
+      Range* const range = std::exchange(record.range, nullptr);
+      park(range, range->reserved, handles.error());
+    }
     return handles.error();
   }
   record.range = nullptr;
@@ -76,9 +79,7 @@ Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const 
 }
 
 Result<void, Refused<ImportedHandle>> ImportedHandle::close() && noexcept {
-  auto closed = owned_.close(Operation::free_handle);
-  if (closed) return {};
-  return Refused<ImportedHandle>(closed.error(), std::move(*this));
+  return detail::close_or_give_back(*this, owned_, Operation::free_handle);
 }
 
 Result<ImportedMapping, Refused<UnmappedImport>> AddressReservation::map(ImportedHandle&& handle) && noexcept {

@@ -30,11 +30,32 @@ Imports& imports() noexcept {
   return *made;
 }
 
+// Imports that no object has any more and that could not be closed, each with one reference: tried again when something
+// is imported. Guarded by Lock::imports.
+std::vector<ImportRecord*>& parked_imports() noexcept {
+  static auto* const parked = new std::vector<ImportRecord*>;
+  return *parked;
+}
+constinit std::atomic<bool> any_parked{false};
+
+std::vector<ImportRecord*> take_parked() noexcept {
+  any_parked.store(false, std::memory_order_relaxed);
+  return std::exchange(parked_imports(), {});
+}
+
 void session_ended() noexcept {
-  const std::lock_guard lock(mutex_of(Lock::imports));
-  __atomic_store_n(&cross_device_imports, 0, __ATOMIC_RELEASE);
-  imports().forget_all();
-  forget_imported_handles();
+  std::vector<ImportRecord*> parked;
+  {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    __atomic_store_n(&cross_device_imports, 0, __ATOMIC_RELEASE);
+    imports().forget_all();
+    forget_imported_handles();
+    parked = take_parked();
+  }
+  for (ImportRecord* const record : parked) {  // went with their session
+    unpark(record);
+    imports().abandon(record);
+  }
 }
 
 void forked() noexcept {
@@ -61,6 +82,41 @@ Result<void> close_now(ImportRecord& record) noexcept {
   return closed;
 }
 
+// Gives one reference up, which is null then unless something is left to close.
+Result<void> release(ImportRecord*& reference) noexcept {
+  if (!reference->piecewise) return imports().release(reference, &close_now, &something_left);
+  auto closed = close_by_handle(*reference);
+  if (reference->range == nullptr) delete std::exchange(reference, nullptr);
+  return closed;
+}
+
+void keep_for_later(ImportRecord* record) noexcept {
+  const std::size_t bytes = record->range != nullptr ? record->range->mapped() : record->fields.block_size;
+  keep_parked(record, bytes, 0);
+  const std::lock_guard lock(mutex_of(Lock::imports));
+  parked_imports().push_back(record);
+  any_parked.store(true, std::memory_order_relaxed);
+}
+
+// What could not be closed then may be closed now.
+void close_parked() noexcept {
+  if (!any_parked.load(std::memory_order_relaxed)) return;
+  std::vector<ImportRecord*> parked;
+  {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    parked = take_parked();
+  }
+  for (ImportRecord* record : parked) {
+    unpark(record);
+    if (!record->session.alive()) {
+      imports().abandon(record);
+      continue;
+    }
+    (void)release(record);
+    if (record != nullptr) keep_for_later(record);
+  }
+}
+
 }  // namespace
 
 void listen_for_imports() noexcept {
@@ -82,6 +138,7 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
     return lacking(operation, acl::Entry::aclrtIpcMemImportByKey);
   }
   listen_for_imports();
+  close_parked();
 
   const auto admits = [&](const ImportRecord& open) {
     return may_share({open.fields, open.device, open.access}, fields, device, access, operation);
@@ -114,21 +171,18 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
 }
 
 Result<void> ImportPolicy::close(const Session&, Value& value) noexcept {
-  if (!value.record->piecewise) return imports().release(value.record, &close_now, &something_left);
-  auto closed = close_by_handle(*value.record);
-  if (value.record->range != nullptr) {
-    value.size = value.record->range->mapped();
-    return closed;
-  }
-  delete std::exchange(value.record, nullptr);
+  auto closed = release(value.record);
+  if (value.record != nullptr && value.record->piecewise) value.size = value.record->range->mapped();
   return closed;
 }
 
 void ImportPolicy::park(const Value& value, const Error& error) noexcept {
-  const ImportRecord& record = *value.record;
-  const std::size_t bytes = record.range != nullptr ? record.range->mapped() : record.fields.block_size;
-  keep_parked(value.record, bytes, 0);
-  report({DiagnosticEvent::memory_parked, error, value.address});
+  if (value.record != nullptr) {
+    keep_for_later(value.record);
+    report({DiagnosticEvent::memory_parked, error, value.address});
+  } else if (value.mechanism == Mechanism::by_key) {  // by handle the part that was left is parked, and told
+    report({DiagnosticEvent::close_failed, error, value.address});
+  }
 }
 
 void ImportPolicy::abandon(const Value& value) noexcept { imports().abandon(value.record); }

@@ -109,8 +109,10 @@ class SharedOpens {
   void abandon(Record* record) {
     {
       const std::lock_guard lock(mutex_of(Lock::imports));
-      if (--record->references != 0 || record->waiters != 0) return;
+      if (--record->references != 0) return;
       forget(record);  // a session that somebody else ended is noticed late: the table still has its records
+      record->state = State::failed;
+      if (record->waiters != 0) return changed_.notify_all();  // the last of them deletes it
     }
     delete record;
   }
@@ -146,7 +148,11 @@ class SharedOpens {
     --record->waiters;
     const bool it_failed = record->state == State::failed && !record->was_open;  // else it closed before we woke
     const Error error = record->error;
-    delete_if_unused(record);
+    if (unused(*record)) {
+      lock.unlock();  // as in abandon()
+      delete record;
+      lock.lock();
+    }
     if (it_failed) return error;
     return {};
   }
@@ -164,11 +170,11 @@ class SharedOpens {
     forget(record);
     changed_.notify_all();
     --record->references;
-    delete_if_unused(record);
+    if (unused(*record)) delete record;
   }
 
-  static void delete_if_unused(Record* record) {
-    if (record->state == State::failed && record->references == 0 && record->waiters == 0) delete record;
+  static bool unused(const Record& record) {
+    return record.state == State::failed && record.references == 0 && record.waiters == 0;
   }
 
   std::unordered_map<std::string, Record*> records_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A close that the runtime refuses leaves the object what is left to close: it can be closed again, and ends with its
-// destructor otherwise.
+// A close that the runtime refuses gives the object back with what is left to close: it can be closed again, and ends with
+// its destructor otherwise.
 #include "support/locked_bytes.hpp"
 #include "support/reports.hpp"
 #include "support/sharing.hpp"
@@ -8,7 +8,12 @@
 #include <devshare/acl/codes.hpp>
 
 #include <array>
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 using namespace devshare;
 using namespace devshare::test;
@@ -29,6 +34,15 @@ host::Counters held() {
   return counters;
 }
 
+// Expects that the close is refused, and what comes back.
+template <class T>
+T refused_close(const Party& a, T object, const Refusal& expected, std::string_view sentence) {
+  auto closed = std::move(object).close();
+  a.refused(closed, expected, sentence);
+  if (closed) a.me.fail("so nothing comes back");
+  return std::move(closed).error().take_back();
+}
+
 // Of an object made by `make` and ended by `call`: a refused close changes nothing that the runtime counts, also the
 // second time; then it closes; then another one ends by its destructor, in spite of a refused close.
 template <class Make>
@@ -40,11 +54,11 @@ void can_be_closed_again(const Party& a, Entry call, Make make) {
       const host::Counters open = held();
       for (int times = 0; times < 2; ++times) {
         host::fail(call, 1, injected);
-        a.refused(std::move(object).close(), asked_for, "the close is refused");
+        object = refused_close(a, std::move(object), asked_for, "the close is refused");
         a.me.expect(held() == open, "and has changed nothing: " + host::in_words(held()));
       }
       if (by_destructor) continue;
-      a.me.must(std::move(object).close(), "the same object closes");
+      a.me.must(std::move(object).close(), "what came back closes");
       a.me.expect(held() == before, "all of it: " + host::in_words(held()));
       a.refused(std::move(object).close(), {Errc::closed}, "once");
     }
@@ -54,6 +68,29 @@ void can_be_closed_again(const Party& a, Entry call, Make make) {
 
 auto key_of_a(const Party& a) { return a.me.must(export_key(a.allocate(pattern(block))), "A exports by key"); }
 auto token_of_a(const Party& a) { return a.me.must(export_handle<v2>(a.map(pattern(block))), "A exports by handle"); }
+
+// The same as import_story, of a B that ends its session, and others, itself.
+template <class Part>
+void import_in_sessions(Part part) {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me);
+    auto key = key_of_a(a);
+    a.share_with("B", key);
+    me.pause_until("B", "closed");
+    me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    b.introduce_myself_to("A");
+    part(b, b.ticket_from("A"));
+    me.expect(host::counters() == host::Counters{}, "nothing is left: " + host::in_words(host::counters()));
+    me.expect_equal(b.runtime.parked().objects, std::size_t{0}, "nor parked");
+    me.step("closed");
+  });
+  story.run();
+}
 
 }  // namespace
 
@@ -78,7 +115,7 @@ TEST_CASE("what is left of peer access is the direction that was refused") {
       PeerAccess both = a.me.must(PeerAccess::both_ways(a.device, other), "two directions");
       a.me.expect_equal(grants(), std::uint64_t{2}, "of which each counts");
       host::fail(Entry::aclrtDeviceDisablePeerAccess, nth, injected);
-      a.refused(std::move(both).close(), asked_for, "one is not given back");
+      both = refused_close(a, std::move(both), asked_for, "one is not given back");
       a.me.expect_equal(grants(), std::uint64_t{1}, "the other is");
       a.me.must(std::move(both).close(), "what is left can be closed");
       a.me.expect_equal(grants(), std::uint64_t{0}, "and no more than that");
@@ -92,7 +129,7 @@ TEST_CASE("an error of a stream's work is told by its close, which ends the stre
     Stream stream = a.me.must(Stream::create(a.device), "a stream");
     host::fail_task(Entry::aclrtMemsetAsync, 1, code::rt_sys_dma);
     a.me.must(fill(stream, memory.bytes(), std::byte{1}), "enqueued");
-    a.refused(std::move(stream).close(), {Errc::refused, code::rt_sys_dma, Reason::injected}, "close tells");
+    stream = refused_close(a, std::move(stream), {Errc::refused, code::rt_sys_dma, Reason::injected}, "close tells");
     a.me.expect_equal(host::counters().streams, std::uint64_t{0}, "there is no stream any more");
     a.refused(std::move(stream).close(), {Errc::closed}, "and nothing to close");
   });
@@ -105,7 +142,7 @@ TEST_CASE("memory that a stream uses is not freed, and is freed by the same obje
     const LockedBytes to(a, Bytes(block));
     host::delay_task(Entry::aclrtMemcpyAsync, 200);
     a.me.must(copy_to_host(stream, to.span(), memory.bytes()), "enqueued");
-    a.refused(std::move(memory).close(), in_a_stream, "it is not freed from under the stream");
+    memory = refused_close(a, std::move(memory), in_a_stream, "it is not freed from under the stream");
     a.me.must(stream.synchronize(), "the stream is done");
     a.me.expect(to.hold(pattern(block)), "with the bytes");
     a.me.must(std::move(memory).close(), "now it is freed");
@@ -117,7 +154,7 @@ TEST_CASE("an import by key that is not closed is shared as before, and closes w
     can_be_closed_again(b, Entry::aclrtIpcMemClose, [&] { return b.import(ticket); });
     ImportedMapping mapping = b.import(ticket);
     host::fail(Entry::aclrtIpcMemClose, 1, injected);
-    b.refused(std::move(mapping).close(), asked_for, "it is not closed");
+    mapping = refused_close(b, std::move(mapping), asked_for, "it is not closed");
     ImportedMapping another = b.import(ticket);
     b.me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "one import for both");
     b.me.expect(b.read(another.bytes()) == pattern(block), "and the bytes are A's");
@@ -142,7 +179,7 @@ TEST_CASE("imports that a stream uses are not closed, and close when the stream 
     const LockedBytes to(b, Bytes(block));
     host::delay_task(Entry::aclrtMemcpyAsync, 200);
     b.me.must(copy_to_host(stream, to.span(), mapping.bytes()), "enqueued");
-    b.refused(std::move(mapping).close(), in_a_stream, "it is not closed from under the stream");
+    mapping = refused_close(b, std::move(mapping), in_a_stream, "it is not closed from under the stream");
     b.me.must(stream.synchronize(), "the stream is done");
     b.me.expect(to.hold(pattern(block)), "with A's bytes");
     b.me.must(std::move(mapping).close(), "now it closes");
@@ -179,7 +216,7 @@ TEST_CASE("a grant that an import has ends with it, not with a close that is ref
     ImportedMapping mapping = me.must(ImportedMapping::open(ticket, b.device, std::move(grant)), "imported with it");
     const auto bytes_of_a = mapping.bytes();
     host::fail(Entry::aclrtIpcMemClose, 1, injected);
-    b.refused(std::move(mapping).close(), asked_for, "it is not closed");
+    mapping = refused_close(b, std::move(mapping), asked_for, "it is not closed");
     me.expect_equal(host::counters().peer_grants, std::uint64_t{2}, "the import has its grant");
     Bytes bytes(16);
     b.refused(copy_to_host(b.device, bytes, bytes_of_a.first(16)),
@@ -192,40 +229,107 @@ TEST_CASE("a grant that an import has ends with it, not with a close that is ref
   story.run();
 }
 
-TEST_CASE("a destructor parks an import that it cannot close, and whoever opens the ticket again shares it") {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const Party a(me);
-    auto key = key_of_a(a);
-    a.share_with("B", key);
-    me.pause_until("B", "done");
-    me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
-    a.leave();
+TEST_CASE("a destructor parks an import that it cannot close, and the next import closes it") {
+  import_story(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+    const auto is_parked = [&](std::size_t objects) {
+      b.me.expect_equal(b.runtime.parked().objects, objects, "so many are parked");
+      b.me.expect_equal(b.runtime.parked().bytes, objects * block, "with their bytes");
+    };
+    const auto park_one = [&] {
+      const Reports reports;
+      const void* address = nullptr;
+      {
+        const ImportedMapping mapping = b.import(ticket);
+        address = mapping.bytes().data().address();
+        host::fail(Entry::aclrtIpcMemClose, 1, injected);
+      }
+      if (b.me.expect_equal(reports.heard.size(), 1U, "it is reported once")) {
+        b.me.expect(reports.heard[0].event == DiagnosticEvent::memory_parked && reports.heard[0].object == address,
+                    "as parked, with its address");
+      }
+    };
+    park_one();
+    is_parked(1);
+    b.me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "and open still");
+    b.me.must(b.me.must(ImportedConstMapping::open(ticket, b.device), "imported anew, for reading").close(), "and closed");
+    is_parked(0);
+    b.me.expect_equal(host::counters().key_opens, std::uint64_t{0}, "nothing is open");
+
+    park_one();
+    host::fail(Entry::aclrtIpcMemClose, 1, injected);
+    ImportedMapping shared = b.import(ticket);
+    is_parked(1);
+    b.me.expect(b.read(shared.bytes()) == pattern(block), "what still cannot be closed is shared");
+    b.me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "and open once");
+    b.me.must(std::move(shared).close(), "one of two ends");
+    b.me.must(b.import(ticket).close(), "and the next import closes the other");
+    is_parked(0);
   });
-  story.actor("B", [](Actor& me) {
-    const Party b(me);
-    b.introduce_myself_to("A");
-    const ReceivedTicket ticket = b.ticket_from("A");
-    Reports reports;
-    const void* address = nullptr;
+}
+
+TEST_CASE("what is parked ends with its session") {
+  import_in_sessions([](const Party& b, const ReceivedTicket& ticket) {
+    const Reports reports;
     {
       const ImportedMapping mapping = b.import(ticket);
-      address = mapping.bytes().data().address();
       host::fail(Entry::aclrtIpcMemClose, 1, injected);
     }
-    if (me.expect_equal(reports.heard.size(), 1U, "it is reported once")) {
-      me.expect(reports.heard[0].event == DiagnosticEvent::memory_parked && reports.heard[0].object == address,
-                "as parked, with its address");
-    }
-    me.expect_equal(b.runtime.parked().objects, std::size_t{1}, "one thing is parked");
-    me.expect_equal(b.runtime.parked().bytes, block, "with its bytes");
-    ImportedMapping again = b.import(ticket);
-    me.expect(b.read(again.bytes()) == pattern(block), "the import is there");
-    me.expect_equal(host::counters().key_opens, std::uint64_t{1}, "and is the same");
-    me.must(std::move(again).close(), "what shared it ends");
-    me.must(b.runtime.finalize(), "the runtime ends, and the import with it");
-    me.expect(host::counters() == host::Counters{}, "nothing is left: " + host::in_words(host::counters()));
-    me.step("done");
+    b.me.expect_equal(b.runtime.parked().objects, std::size_t{1}, "an import is parked");
+    b.me.must(b.runtime.finalize(), "the session ends");
   });
-  story.run();
+}
+
+TEST_CASE("memory that was freed behind its object is not freed again at an address that is somebody else's by then") {
+  alone([](const Party& a) {
+    std::optional<DeviceMemory> memory = a.allocate(block);
+    void* const address = address_of(memory->bytes());
+    a.me.must(a.device.make_current(), "the device is current");
+    a.call_succeeds(api().aclrtFree(address), "freed behind its object");
+    auto closed = std::move(*memory).close();
+    refused_as(a, closed, Errc::invalid_argument, "it is not there to be freed");
+    if (!closed) *memory = std::move(closed).error().take_back();
+    DeviceMemory other = a.allocate(pattern(block));
+    a.me.expect(address_of(other.bytes()) == address, "another block is where it was");
+    memory.reset();
+    a.me.expect(a.read(span_at(address, block)) == pattern(block), "and is there after the end of the first");
+  });
+}
+
+TEST_CASE("a block that rehouse cannot free at once ends all the same") {
+  alone([](const Party& a) {
+    const Reports reports;
+    DeviceMemory memory = a.allocate(pattern(block));
+    host::fail(Entry::aclrtFree, 1, injected);
+    Mapping mapping = a.me.must(rehouse(std::move(memory)), "the bytes are elsewhere");
+    a.me.expect_equal(host::counters().allocations, std::uint64_t{0}, "the block is gone");
+    a.me.expect(a.read(mapping.bytes()) == pattern(block), "and the bytes are right");
+    a.me.expect(reports.heard.empty(), "there is nothing to report");
+    a.me.must(std::move(mapping).close(), "closed");
+  });
+}
+
+TEST_CASE("threads that wait for an import whose close is refused, while the session ends, leave nothing") {
+  import_in_sessions([](const Party& b, const ReceivedTicket& ticket) {
+    for (int round = 0; round < 20; ++round) {
+      const Runtime runtime = b.me.must(Runtime::open(), "a session");
+      const Device device = b.me.must(runtime.device(DeviceId{0}), "and its device");
+      std::optional<ImportedMapping> mapping = b.me.must(ImportedMapping::open(ticket, device), "imported");
+      host::delay(Entry::aclrtIpcMemClose, 20);
+      host::fail(Entry::aclrtIpcMemClose, 1, injected);
+      std::thread closes([&] {
+        auto closed = std::move(*mapping).close();
+        if (!closed) *mapping = std::move(closed).error().take_back();
+      });
+      std::vector<std::thread> wait;
+      for (int i = 0; i < 2; ++i) {
+        wait.emplace_back([&] { (void)ImportedMapping::open(ticket, device); });
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(round));
+      (void)runtime.finalize();
+      closes.join();
+      mapping.reset();
+      for (std::thread& thread : wait) thread.join();
+      host::clear();
+    }
+  });
 }

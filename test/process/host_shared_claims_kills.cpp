@@ -102,7 +102,7 @@ void kill_everywhere(const Act& act) {
         }
         demand(kills > 10, "it was killed in the middle");
       },
-      {.limit = 600s, .set = {}});
+      {.limit = 600s * times_over(), .set = {}});
   INFO(end.in_words());
   CHECK(end.good());
 }
@@ -144,7 +144,7 @@ TEST_CASE("a process that is stopped anywhere in sharing its memory never shows 
         kill(child);
         demand(in_use() == 0, "nothing is left");
       },
-      {.limit = 600s, .set = {}});
+      {.limit = 600s * times_over(), .set = {}});
   INFO(end.in_words());
   CHECK(end.good());
 }

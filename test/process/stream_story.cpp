@@ -233,7 +233,9 @@ TEST_CASE("R5 page-locked host memory is neither freed nor unregistered from und
     HostRegistration first = a.me.must(HostRegistration::of(a.device, both.first(page)), "one page is registered");
     HostRegistration second = a.me.must(HostRegistration::of(a.device, both.last(page)), "and the next");
     enqueue_slow_copy(stream, pages.data(), 2 * page);
-    a.refused(std::move(first).close(), {Errc::in_use, code::rt_drv_internal, Reason::in_use}, "the one is in use");
+    auto refused = std::move(first).close();
+    a.refused(refused, {Errc::in_use, code::rt_drv_internal, Reason::in_use}, "the one is in use");
+    first = std::move(refused).error().take_back();
     is_in_use(api().aclrtHostUnregister(both.last(page).data()), "aclrtHostUnregister of the other");
     a.me.must(stream.synchronize(), "done");
     a.me.expect(std::memcmp(pages.data(), pattern(2 * page).data(), 2 * page) == 0, "with the bytes");

@@ -19,13 +19,14 @@ DEVSHARE_API void park(void* object, std::size_t bytes, const Error& error) noex
 //   struct Policy {
 //     using Value = ...;                                   // trivially copyable
 //     static Result<void> close(const Session&, Value&) noexcept;  // refused, the value is what is left to close
-//     static bool gone(const Value&) noexcept;  // optional: whether a refused close has left nothing
-//     static void abandon(const Value&) noexcept;          // no runtime to close it with: drop the library's own part
+//     static bool gone(const Value&) noexcept;  // optional: whether a refused close has ended it all the same
+//     static void abandon(const Value&) noexcept;          // nothing to close it with, or to close: drop our own part
 //     static const void* identity(const Value&) noexcept;  // for reports
-//     static void park(const Value&, const Error&) noexcept;  // optional: what the destructor does with what is left
+//     static void park(const Value&, const Error&) noexcept;  // optional: what the destructor does with what is left, or
+//                                                             // gone, and how it tells
 //   };
 //
-// Moved from or closed, it is empty. A refused close leaves it what is left to close, to be tried again or when it ends.
+// Moved from or closed, it is empty. A refused close leaves it what is left to close.
 // The destructor closes, never throws, and reports a failure once, by park() where there is one. In a forked child, and
 // after the runtime is gone, it does nothing.
 template <class Policy>
@@ -64,7 +65,7 @@ class Owned {
       return unusable(session, operation);
     }
     auto closed = Policy::close(session, value_);
-    if (!closed && !gone(value_)) [[unlikely]] session_ = session;
+    if (!closed && something_left(session, value_, closed.error().kind())) [[unlikely]] session_ = session;
     return closed;
   }
 
@@ -79,6 +80,16 @@ class Owned {
     if constexpr (requires { Policy::gone(value); }) return Policy::gone(value);
     return false;
   }
+
+  // After a refused close: whether there is anything to be tried again. What the runtime does not know is not there, and
+  // its number may be somebody else's by then; what outlives its session went with that.
+  [[gnu::noinline, gnu::cold]] static bool something_left(Session session, Value value, Errc refusal) noexcept {
+    if (gone(value)) return false;
+    if (refusal != Errc::invalid_argument && session.alive()) return true;
+    Policy::abandon(value);
+    return false;
+  }
+
   static Session taken_from(Session& session) noexcept { return {std::exchange(session.record, nullptr), session.number}; }
 
   // By value: an object whose address goes nowhere can live in registers.
@@ -91,7 +102,9 @@ class Owned {
     const void* const identity = Policy::identity(value);  // before: with close its record may be gone
     if (auto closed = Policy::close(session, value); !closed) [[unlikely]] {
       if constexpr (requires { Policy::park(value, closed.error()); }) {
-        if (!gone(value)) return Policy::park(value, closed.error());
+        if (gone(value) || something_left(session, value, closed.error().kind())) return Policy::park(value, closed.error());
+      } else {
+        (void)something_left(session, value, closed.error().kind());
       }
       report({DiagnosticEvent::close_failed, closed.error(), identity});
     }
@@ -100,5 +113,14 @@ class Owned {
   Session session_;
   Value value_{};
 };
+
+// Closes what an object owns. Refused, the object goes into the error, with what is left.
+template <class Object, class Policy>
+DEVSHARE_INLINE Result<void, Refused<Object>> close_or_give_back(Object& object, Owned<Policy>& owned,
+                                                                 Operation operation) noexcept {
+  auto closed = owned.close(operation);
+  if (closed) [[likely]] return {};
+  return Refused<Object>(closed.error(), std::move(object));
+}
 
 }  // namespace devshare::detail
