@@ -204,6 +204,7 @@ TEST_CASE("a lease whose import the runtime does not close goes on until it does
       me.step("saw that");
       me.pause_until("B", "returned");
       me.expect(soon([&] { return holders() == 0; }), "B has it no longer");
+      me.step("saw it returned");
       me.pause_until("B", "parked");
       me.expect_equal(holders(), 1U, "B has it again, and nobody said otherwise");
       me.step("saw that too");
@@ -227,6 +228,7 @@ TEST_CASE("a lease whose import the runtime does not close goes on until it does
     me.must(std::move(lease).close(), "now it closes");
     b.refused(std::move(lease).close(), {Errc::closed}, "once");
     me.step("returned");
+    me.pause_until("A", "saw it returned");
 
     const Reports reports;
     {
