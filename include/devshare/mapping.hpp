@@ -26,7 +26,8 @@ struct MappingPolicy {
   DEVSHARE_API static void abandon(const Value& value) noexcept;
   static const void* identity(const Value& value) noexcept { return value.address; }
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
-  static void park(const Value&, const Error&) noexcept {}  // what close() cannot end it has parked
+  static bool gone(const Value&) noexcept { return true; }  // what close() cannot end it has parked, and told
+  static void park(const Value&, const Error&) noexcept {}
 };
 DEVSHARE_API std::size_t pieces_in(const Range& range) noexcept;
 DEVSHARE_API Slice piece_of(const Range& range, std::size_t index) noexcept;

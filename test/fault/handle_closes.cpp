@@ -128,6 +128,18 @@ TEST_CASE("a destructor parks what cannot be unmapped, with its addresses, and f
   });
 }
 
+TEST_CASE("a destructor parks the memory of a mapping also where the runtime says that it does not know it") {
+  alone(Leaves::something, [](const Party& a) {
+    {
+      const Mapping pool = pool_of(a, 2);
+      host::fail(Entry::aclrtFreePhysical, 1, acl::code::rt_param_invalid);
+    }
+    is_parked(a, 1, block);
+    a.me.expect_equal(host::bytes_in_use(0), block, "one handle is there still");
+    a.me.expect_equal(host::counters().reservations, std::uint64_t{0}, "the addresses are released");
+  });
+}
+
 TEST_CASE("a mapping that came back in a refusal nobody looks at ends as its destructor ends it") {
   alone(Leaves::nothing, [](const Party& a) {
     host::fail(Entry::aclrtUnmapMem, 1, injected);
