@@ -56,8 +56,10 @@ class DEVSHARE_CONSUMABLE [[nodiscard("peer access ends when this object ends")]
   void close() & = delete;       // write std::move(access).close(): it ends the grant
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
-  // For the library's own headers: no grant at all, what a mapping holds that was opened by flag.
+  // For the library's own headers: no grant at all, what a mapping holds that was opened by flag; and what is left of one
+  // whose session is over and told of.
   PeerAccess() noexcept = default;
+  DEVSHARE_CONSUMES detail::PeerValue release() && noexcept { return owned_.release(); }
 
  private:
   PeerAccess(const detail::Session& session, const detail::PeerValue& value) noexcept : owned_(session, value) {}

@@ -23,8 +23,10 @@ struct ImportRecord final : SharedOpen {
   std::vector<PeerAccess> grants;  // given by the objects that share it: they end after it
   bool piecewise = false;  // made by AddressReservation::map: in no table, held by one object
 
+  // What it still has then went with its session, and that is told by the object that has the record, or was parked.
   ~ImportRecord() {
-    if (range != nullptr) abandon_range(range);  // its session is over
+    if (range != nullptr) abandon_range(range);
+    for (PeerAccess& grant : grants) (void)std::move(grant).release();
   }
 };
 

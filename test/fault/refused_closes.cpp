@@ -69,12 +69,12 @@ void can_be_closed_again(const Party& a, Entry call, Make make) {
 auto key_of_a(const Party& a) { return a.me.must(export_key(a.allocate(pattern(block))), "A exports by key"); }
 auto token_of_a(const Party& a) { return a.me.must(export_handle<v2>(a.map(pattern(block))), "A exports by handle"); }
 
-// The same as import_story, of a B that ends its session, and others, itself.
+// The same as import_story, of a B that ends its session, and others, itself; of two devices, of which A's is 0.
 template <class Part>
-void import_in_sessions(Part part) {
+void import_in_sessions(Part part, std::int32_t device_of_b = 0) {
   Story story;
   story.actor("A", [](Actor& me) {
-    const Party a(me);
+    const Party a(me, 0, {{"DEVICES", "2"}});
     auto key = key_of_a(a);
     a.share_with("B", key);
     me.pause_until("B", "closed");
@@ -82,7 +82,7 @@ void import_in_sessions(Part part) {
     a.leave();
   });
   story.actor("B", [&](Actor& me) {
-    const Party b(me);
+    const Party b(me, device_of_b, {{"DEVICES", "2"}});
     b.introduce_myself_to("A");
     part(b, b.ticket_from("A"));
     me.expect(host::counters() == host::Counters{}, "nothing is left: " + host::in_words(host::counters()));
@@ -90,6 +90,12 @@ void import_in_sessions(Part part) {
     me.step("closed");
   });
   story.run();
+}
+
+// B's import of what another device has, with peer access of its own.
+ImportedMapping import_with_grant(const Party& b, const ReceivedTicket& ticket) {
+  PeerAccess grant = b.me.must(PeerAccess::both_ways(b.device, b.other_device(0)), "peer access");
+  return b.me.must(ImportedMapping::open(ticket, b.device, std::move(grant)), "imported with it");
 }
 
 }  // namespace
@@ -199,34 +205,41 @@ TEST_CASE("a range of imported handles that is not taken apart keeps what is map
 }
 
 TEST_CASE("a grant that an import has ends with it, not with a close that is refused") {
-  Story story;
-  story.actor("A", [](Actor& me) {
-    const Party a(me, 0, {{"DEVICES", "2"}});
-    auto key = key_of_a(a);
-    a.share_with("B", key);
-    me.pause_until("B", "closed");
-    me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
-    a.leave();
-  });
-  story.actor("B", [](Actor& me) {
-    const Party b(me, 1, {{"DEVICES", "2"}});
-    b.introduce_myself_to("A");
-    const ReceivedTicket ticket = b.ticket_from("A");
-    PeerAccess grant = me.must(PeerAccess::both_ways(b.device, b.other_device(0)), "peer access");
-    ImportedMapping mapping = me.must(ImportedMapping::open(ticket, b.device, std::move(grant)), "imported with it");
+  const auto part = [](const Party& b, const ReceivedTicket& ticket) {
+    ImportedMapping mapping = import_with_grant(b, ticket);
     const auto bytes_of_a = mapping.bytes();
     host::fail(Entry::aclrtIpcMemClose, 1, injected);
     mapping = refused_close(b, std::move(mapping), asked_for, "it is not closed");
-    me.expect_equal(host::counters().peer_grants, std::uint64_t{2}, "the import has its grant");
+    b.me.expect_equal(host::counters().peer_grants, std::uint64_t{2}, "the import has its grant");
     Bytes bytes(16);
     b.refused(copy_to_host(b.device, bytes, bytes_of_a.first(16)),
               {Errc::cross_device_copy}, "and R42 holds as before");
-    me.must(std::move(mapping).close(), "closed");
-    me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "and the grant with it");
+    b.me.must(std::move(mapping).close(), "closed");
+    b.me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "and the grant with it");
     b.leave();
-    me.step("closed");
-  });
-  story.run();
+  };
+  import_in_sessions(part, 1);
+}
+
+TEST_CASE("a grant that a parked import has ends with it, or with the session, which tells nobody again") {
+  const auto part = [](const Party& b, const ReceivedTicket& ticket) {
+    const Reports reports;
+    const auto park_one = [&] {
+      const ImportedMapping mapping = import_with_grant(b, ticket);
+      host::fail(Entry::aclrtIpcMemClose, 1, injected);
+    };
+    park_one();
+    b.me.expect_equal(host::counters().peer_grants, std::uint64_t{2}, "the parked import has its grant");
+    b.me.must(import_with_grant(b, ticket).close(), "another one is imported and closed");
+    b.me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "before which that had ended");
+    park_one();
+    b.me.must(b.runtime.finalize(), "the session ends");
+    b.me.expect_equal(reports.heard.size(), std::size_t{2}, "each was reported once");
+    for (const Diagnostic& told : reports.heard) {
+      b.me.expect(told.event == DiagnosticEvent::memory_parked, "as parked");
+    }
+  };
+  import_in_sessions(part, 1);
 }
 
 TEST_CASE("a destructor parks an import that it cannot close, and the next import closes it") {
