@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // memmove and memset for bytes that may be many.
 //
-// Many bytes are stored past the caches (streaming stores): an ordinary store reads its line from memory first, and by
-// the end a cache that is smaller than the copy has lost what it held. Few are left to the C library: they are still in
-// the cache when somebody reads them. `rep movsb` is no way of its own: the C library takes it where the processor says
-// that it is fast, and for 1 GiB it took 1.6 to 2 times as long as these stores.
+// Many bytes are better stored past the caches: an ordinary store reads its line from memory first, and by the end a
+// cache that is smaller than the copy has lost what it held. Few are left to the C library: they are still in the cache
+// when somebody reads them. What is fastest for many depends on the processor, as measured (docs/performance.md):
 //
-// Under a sanitizer all is left to the C library. What it calls there looks at the whole range of both ends; streaming
-// stores are nobody's to see, and races and overflows with them.
+//   Intel      streaming stores, four streams at once: up to 1.5 of memcpy, where `rep movsb` is 0.6 to 1
+//   AMD Zen 5  `rep movsb` for copies, 1.2 to 1.4, where four streams are 0.9; fills of the C library are as fast
+//   other AMD  not measured, and left to the C library
+//
+// Under a sanitizer all is left to the C library. What it calls there looks at the whole range of both ends; the other
+// ways are nobody's to see, and races and overflows with them.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +27,22 @@ void fill_bulk(void* to, unsigned char value, std::size_t count) noexcept;
 // What the two are made of, for tests.
 namespace bulk {
 
-// By the C library, or by streaming stores of so many bytes.
-enum class Way : std::uint8_t { plain, stream_16, stream_32 };
+// By the C library, by streaming stores of so many bytes, or by `rep movsb`.
+enum class Way : std::uint8_t { plain, stream_16, stream_32, string };
 
 // Whether the processor has what it takes, and the compiler gave it.
 bool possible(Way way) noexcept;
 
-// What copy_bulk and fill_bulk use from `streams_from` bytes on.
-Way chosen_way() noexcept;
-std::size_t streams_from() noexcept;
+// How copy_bulk and fill_bulk go about it from `many` bytes on. The same whenever it is asked for.
+struct Plan {
+  std::uint32_t many = 0;
+  Way copy = Way::plain;
+  Way fill = Way::plain;
+};
+Plan plan() noexcept;
 
-// Any number of bytes in a way that is possible; the ranges do not overlap.
+// Any number of bytes in a way that is possible; the ranges do not overlap. No fill is by `rep stosb`, which the C library
+// takes itself where it is fast.
 void copy(Way way, void* to, const void* from, std::size_t count) noexcept;
 void fill(Way way, void* to, unsigned char value, std::size_t count) noexcept;
 

@@ -40,6 +40,8 @@ std::string name_of(Way way) {
       return "streaming stores of 16 bytes";
     case Way::stream_32:
       return "streaming stores of 32 bytes";
+    case Way::string:
+      return "rep movsb";
   }
   return "?";
 }
@@ -136,28 +138,41 @@ void fills_right(Way way) {
 TEST_CASE("the C library's copy is right at every alignment and length") { copies_right(Way::plain); }
 TEST_CASE("streaming stores of 16 bytes copy right at every alignment and length") { copies_right(Way::stream_16); }
 TEST_CASE("streaming stores of 32 bytes copy right at every alignment and length") { copies_right(Way::stream_32); }
+TEST_CASE("rep movsb copies right at every alignment and length") { copies_right(Way::string); }
 
 TEST_CASE("the C library's fill is right at every alignment and length") { fills_right(Way::plain); }
 TEST_CASE("streaming stores of 16 bytes fill right at every alignment and length") { fills_right(Way::stream_16); }
 TEST_CASE("streaming stores of 32 bytes fill right at every alignment and length") { fills_right(Way::stream_32); }
 
-TEST_CASE("the way that is chosen is possible, and is the C library's where a sanitizer looks") {
-  CHECK(bulk::possible(bulk::chosen_way()));
+TEST_CASE("the ways that are chosen are possible, and are the C library's where a sanitizer looks") {
+  const bulk::Plan plan = bulk::plan();
+  CHECK(bulk::possible(plan.copy));
+  CHECK(bulk::possible(plan.fill));
   if (devshare::test::under_sanitizer()) {
-    CHECK(bulk::chosen_way() == Way::plain);
-  } else if (bulk::possible(Way::stream_16)) {
-    CHECK(bulk::chosen_way() != Way::plain);
+    CHECK(plan.copy == Way::plain);
+    CHECK(plan.fill == Way::plain);
+    return;
   }
+#ifdef __x86_64__
+  if (__builtin_cpu_is("intel") != 0 && bulk::possible(Way::stream_16)) {
+    CHECK(plan.copy == (bulk::possible(Way::stream_32) ? Way::stream_32 : Way::stream_16));
+    CHECK(plan.fill == plan.copy);
+  }
+  if (__builtin_cpu_is("amd") != 0) {
+    CHECK((plan.copy == Way::string || plan.copy == Way::plain));
+    CHECK(plan.fill == Way::plain);
+  }
+#endif
 }
 
 TEST_CASE("many bytes start where a cache does, and always at the same") {
-  CHECK(bulk::streams_from() >= 1024 * KiB);
-  CHECK(bulk::streams_from() <= 16 * 1024 * KiB);
-  CHECK(bulk::streams_from() == bulk::streams_from());
+  CHECK(bulk::plan().many >= 1024 * KiB);
+  CHECK(bulk::plan().many <= 16 * 1024 * KiB);
+  CHECK(bulk::plan().many == bulk::plan().many);
 }
 
 TEST_CASE("few bytes and many are copied and filled alike") {
-  const std::size_t many = bulk::streams_from();
+  const std::size_t many = bulk::plan().many;
   const auto source = pattern(many + 2 * line);
   Guarded target(many + 2 * line);
   for (const std::size_t count : {many - 1, many, many + 1, many + 77}) {
@@ -170,7 +185,7 @@ TEST_CASE("few bytes and many are copied and filled alike") {
 }
 
 TEST_CASE("ranges that overlap keep their bytes, few or many, in both directions") {
-  const std::size_t many = bulk::streams_from() + 3 * stretch;
+  const std::size_t many = bulk::plan().many + 3 * stretch;
   for (const std::size_t count : {std::size_t{100}, many}) {
     for (const std::size_t apart : {std::size_t{0}, std::size_t{1}, std::size_t{64}, count / 2, count - 1, count}) {
       INFO(count << " bytes, " << apart << " apart");
@@ -188,7 +203,7 @@ TEST_CASE("ranges that overlap keep their bytes, few or many, in both directions
 
 TEST_CASE("many bytes go in, inside and out through mappings, at any offset") {
   HostSession session;
-  const std::size_t count = bulk::streams_from() + 12345;
+  const std::size_t count = bulk::plan().many + 12345;
   const std::size_t size = count + 2 * line;
   auto* const memory = static_cast<unsigned char*>(session.allocate(size));
   auto* const other = static_cast<unsigned char*>(session.allocate(size));
@@ -212,7 +227,7 @@ TEST_CASE("many bytes go in, inside and out through mappings, at any offset") {
 
 TEST_CASE("many bytes inside a block may overlap") {
   HostSession session;
-  const std::size_t count = bulk::streams_from() + 12345;
+  const std::size_t count = bulk::plan().many + 12345;
   const std::size_t apart = 1000;
   const auto source = pattern(count);
   auto* const memory = static_cast<unsigned char*>(session.allocate(count + apart));
@@ -229,7 +244,7 @@ TEST_CASE("AddressSanitizer sees many bytes leave the memory of the host") {
   if (!devshare::test::sees_leaks()) DEVSHARE_SKIP("no AddressSanitizer looks");
   const auto end = in_child([] {
     HostSession session;
-    const std::size_t count = bulk::streams_from();
+    const std::size_t count = bulk::plan().many;
     void* const memory = session.allocate(count);
     if (PinnedBlock(memory).view() == nullptr) return;
     std::vector<unsigned char> short_of_one(count - 1);
