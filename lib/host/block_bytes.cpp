@@ -63,12 +63,8 @@ bool drop_descriptor(Block& block) noexcept {
   return true;
 }
 
-// In the view of its reservation, or wherever the kernel likes. MAP_FAILED with errno set.
+// Wherever the kernel likes. MAP_FAILED with errno set.
 void* map_file(Block& block, std::uint64_t before, bool writable) {
-  if (block.alias != nullptr) {
-    std::byte* const shown = block.alias->show(block.base, block.backed, block.descriptor, writable, block.populate);
-    return shown != nullptr ? shown : MAP_FAILED;
-  }
   return ::mmap(nullptr, mapped_bytes(block), writable ? PROT_READ | PROT_WRITE : PROT_READ,
                 MAP_SHARED | (block.populate ? MAP_POPULATE : 0), block.descriptor,
                 static_cast<off_t>(block.file_offset - before));
@@ -79,22 +75,28 @@ void unmap_file(Block& block, std::byte* view) {
   ::munmap(view - bytes_before(block), mapped_bytes(block));
 }
 
+bool writable(const Block& block) noexcept { return !(block.read_only && block.origin != Origin::allocated); }
+
+// Shows a piece of a reservation in its place. Its descriptor is its memory's, and stays open as long as the piece.
+std::byte* show_piece(Block& block) {
+  const auto alone = block.alias->alone();
+  if (std::byte* const view = block.view.load(std::memory_order_relaxed)) return view;
+  std::byte* const view =
+      block.alias->show(block.base, block.backed, block.descriptor, writable(block), block.populate);
+  if (view == nullptr) return nullptr;
+  block.view.store(view, std::memory_order_release);
+  state.get().views.fetch_add(1, std::memory_order_relaxed);
+  return view;
+}
+
 // Maps the block; `closed` tells whether that closed its descriptor.
 std::byte* map_and_tell(Block& block, bool* closed) {
   *closed = false;
   if (std::byte* const view = block.view.load(std::memory_order_acquire)) return view;
+  if (block.alias != nullptr) return show_piece(block);
   if (!use_descriptor(block)) return block.view.load(std::memory_order_acquire);  // mapped meanwhile
-  std::unique_lock<std::mutex> alone;
-  if (block.alias != nullptr) {
-    alone = block.alias->alone();
-    if (std::byte* const view = block.view.load(std::memory_order_acquire)) {  // mapped meanwhile
-      drop_descriptor(block);
-      return view;
-    }
-  }
-  const bool writable = !(block.read_only && block.origin != Origin::allocated);
   const std::uint64_t before = bytes_before(block);
-  void* const mapped = map_file(block, before, writable);
+  void* const mapped = map_file(block, before, writable(block));
   if (mapped == MAP_FAILED) {
     const int error = errno;
     drop_descriptor(block);
@@ -104,7 +106,7 @@ std::byte* map_and_tell(Block& block, bool* closed) {
   std::byte* current = nullptr;
   auto* const view = static_cast<std::byte*>(mapped) + before;
   if (!block.view.compare_exchange_strong(current, view, std::memory_order_acq_rel)) {
-    if (view != current) unmap_file(block, view);
+    unmap_file(block, view);
     drop_descriptor(block);
     return current;
   }
