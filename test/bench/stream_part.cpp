@@ -3,6 +3,7 @@
 // deque of functions, and a condition that is notified. Both copy the same bytes, on a thread of their own; the time is
 // that of the enqueuing thread.
 #include "parts.hpp"
+#include "process.hpp"
 #include "rounds.hpp"
 #include "way.hpp"
 
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::size_t copies = 4000;  // in a turn
 constexpr std::size_t copied = 4096;
+constexpr int turns = 480;
 constexpr double most_of_a_bare_queue = 2;
 
 template <class R>
@@ -93,18 +95,20 @@ double enqueue_time(Enqueue enqueue, Drain drain) {
   return took / static_cast<double>(copies);
 }
 
-}  // namespace
-
-std::vector<Row> stream_rows() {
-  const Runtime runtime = must(Runtime::open(), "the runtime");
-  const Device device = must(runtime.device(DeviceId{0}), "the device");
-  must(device.make_current(), "the device on this thread");
+// In this order: the bare queue, the same again, and a stream. Who enqueues has processor 0; who works has the other one,
+// or the same. Left to the scheduler they would share one in some turns and not in others, and the ratio would be about
+// whose turns those were.
+std::vector<Figures> measure(const Device& device, const char* where, int processor_of_worker) {
   DeviceMemory to = must(DeviceMemory::allocate(device, copied), "memory");
   DeviceMemory from = must(DeviceMemory::allocate(device, copied), "memory");
   // Mapped before: a copy that goes through descriptors would be the worker's, but in the way on two processors.
   for (int i = 0; i < 200; ++i) must(copy_on_device(device, to.bytes(), from.bytes()), "a copy");
+  pin_to(processor_of_worker);
   const Stream stream = must(Stream::create(device), "a stream");
+  must(copy_on_device(stream, to.bytes(), from.bytes()), "a copy, for which the stream's worker is started");
+  must(stream.synchronize(), "the stream");
   BareQueue queue;
+  pin_to(0);
   std::array<std::byte, copied> host_to{};
   std::array<std::byte, copied> host_from{};
 
@@ -116,11 +120,33 @@ std::vector<Row> stream_rows() {
     return enqueue_time([&] { must(copy_on_device(stream, to.bytes(), from.bytes()), "a copy in the stream"); },
                         [&] { must(stream.synchronize(), "the stream"); });
   };
-  const std::vector<Figures> figures =
-      alternate({{"bare queue", bare}, {"bare queue, again", bare}, {"a copy in a stream", typed}});
-  const Ratio control = ratio(figures[1], figures[0]);
-  return {judge("enqueue of a copy in a stream / of a function in a bare queue", figures[2], figures[0], Goal::at_most,
-                most_of_a_bare_queue, control)};
+  return alternate({{fmt::format("bare queue, {}", where), bare},
+                    {fmt::format("bare queue, {}, again", where), bare},
+                    {fmt::format("a copy in a stream, {}", where), typed}},
+                   turns);
+}
+
+// Of a runtime of its own: the streams of one have their workers in common, and a worker stays where it was started.
+std::vector<Figures> measure_on(const char* where, int processor_of_worker) {
+  const Runtime runtime = must(Runtime::open(), "the runtime");
+  const Device device = must(runtime.device(DeviceId{0}), "the device");
+  must(device.make_current(), "the device on this thread");
+  std::vector<Figures> figures = measure(device, where, processor_of_worker);
+  must(runtime.finalize(), "the end");
+  return figures;
+}
+
+}  // namespace
+
+std::vector<Row> stream_rows() {
+  const std::vector<Figures> apart = measure_on("a processor each", 1);
+  const std::vector<Figures> together = measure_on("one processor", 0);
+  const Ratio shared = ratio(together[2], together[0]);
+  const Ratio control = ratio(together[1], together[0]);
+  return {judge("enqueue of a copy in a stream / of a function in a bare queue", apart[2], apart[0], Goal::at_most,
+                most_of_a_bare_queue, ratio(apart[1], apart[0])),
+          {"the same, both threads on one processor", fmt::format("{:.2f} [{:.2f}..{:.2f}]", shared.value, shared.low, shared.high), "–",
+           Verdict::for_information, fmt::format("{:.2f} [{:.2f}..{:.2f}]", control.value, control.low, control.high)}};
 }
 
 }  // namespace devshare::bench
