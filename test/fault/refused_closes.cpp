@@ -70,15 +70,15 @@ auto key_of_a(const Party& a) { return a.me.must(export_key(a.allocate(pattern(b
 auto token_of_a(const Party& a) { return a.me.must(export_handle<v2>(a.map(pattern(block))), "A exports by handle"); }
 
 // The same as import_story, of a B that ends its session, and others, itself; of two devices, of which A's is 0.
-template <class Part>
-void import_in_sessions(Part part, std::int32_t device_of_b = 0) {
+template <class Made, class Part>
+void import_in_sessions(Made made, Part part, std::int32_t device_of_b = 0) {
   Story story;
-  story.actor("A", [](Actor& me) {
+  story.actor("A", [&](Actor& me) {
     const Party a(me, 0, {{"DEVICES", "2"}});
-    auto key = key_of_a(a);
-    a.share_with("B", key);
+    auto exported = made(a);
+    a.share_with("B", exported);
     me.pause_until("B", "closed");
-    me.must(me.must(std::move(key).close(), "A closes").close(), "and frees");
+    me.must(me.must(std::move(exported).close(), "A closes").close(), "and frees");
     a.leave();
   });
   story.actor("B", [&](Actor& me) {
@@ -86,7 +86,6 @@ void import_in_sessions(Part part, std::int32_t device_of_b = 0) {
     b.introduce_myself_to("A");
     part(b, b.ticket_from("A"));
     me.expect(host::counters() == host::Counters{}, "nothing is left: " + host::in_words(host::counters()));
-    me.expect_equal(b.runtime.parked().objects, std::size_t{0}, "nor parked");
     me.step("closed");
   });
   story.run();
@@ -218,7 +217,7 @@ TEST_CASE("a grant that an import has ends with it, not with a close that is ref
     b.me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "and the grant with it");
     b.leave();
   };
-  import_in_sessions(part, 1);
+  import_in_sessions(key_of_a, part, 1);
 }
 
 TEST_CASE("a grant that a parked import has ends with it, or with the session, which tells nobody again") {
@@ -234,12 +233,13 @@ TEST_CASE("a grant that a parked import has ends with it, or with the session, w
     b.me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "before which that had ended");
     park_one();
     b.me.must(b.runtime.finalize(), "the session ends");
+    b.me.expect_equal(b.runtime.parked().objects, std::size_t{0}, "and what was parked in it");
     b.me.expect_equal(reports.heard.size(), std::size_t{2}, "each was reported once");
     for (const Diagnostic& told : reports.heard) {
       b.me.expect(told.event == DiagnosticEvent::memory_parked, "as parked");
     }
   };
-  import_in_sessions(part, 1);
+  import_in_sessions(key_of_a, part, 1);
 }
 
 TEST_CASE("a destructor parks an import that it cannot close, and the next import closes it") {
@@ -281,7 +281,7 @@ TEST_CASE("a destructor parks an import that it cannot close, and the next impor
 }
 
 TEST_CASE("what is parked ends with its session") {
-  import_in_sessions([](const Party& b, const ReceivedTicket& ticket) {
+  import_in_sessions(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
     const Reports reports;
     {
       const ImportedMapping mapping = b.import(ticket);
@@ -289,7 +289,74 @@ TEST_CASE("what is parked ends with its session") {
     }
     b.me.expect_equal(b.runtime.parked().objects, std::size_t{1}, "an import is parked");
     b.me.must(b.runtime.finalize(), "the session ends");
+    b.me.expect_equal(b.runtime.parked().objects, std::size_t{0}, "and nothing is parked any more");
   });
+}
+
+TEST_CASE("addresses that are neither released nor mapped again are parked, and the import has ended") {
+  import_in_sessions(token_of_a, [](const Party& b, const ReceivedTicket& ticket) {
+    const Reports reports;
+    ImportedMapping mapping = b.import(ticket);
+    const void* const address = address_of(mapping.bytes());
+    host::fail(Entry::aclrtReleaseMemAddress, 1, injected);
+    host::fail(Entry::aclrtMapMem, 1, injected);
+    mapping = refused_close(b, std::move(mapping), asked_for, "the addresses are not released");
+    b.refused(std::move(mapping).close(), {Errc::closed}, "there is nothing left to close");
+    b.me.expect_equal(b.runtime.parked().bytes, block, "they are parked");
+    b.me.expect(reports.heard.size() == 1 && reports.heard[0].event == DiagnosticEvent::memory_parked, "which is told");
+    b.me.expect_equal(host::counters().reservations, std::uint64_t{1}, "and stay reserved");
+    b.me.expect_equal(host::counters().mappings, std::uint64_t{0}, "with nothing in them");
+    b.me.expect_equal(host::counters().handles, std::uint64_t{0}, "and A's memory is given back");
+    ImportedMapping again = b.import(ticket);
+    b.me.expect(address_of(again.bytes()) != address, "a new import has addresses of its own");
+    b.me.expect(b.read(again.bytes()) == pattern(block), "and A's bytes");
+    b.me.must(std::move(again).close(), "which closes");
+    b.me.must(b.runtime.finalize(), "the session ends");
+  });
+}
+
+TEST_CASE("a session that ends in the middle of a refused close takes the object with it") {
+  Story story;
+  story.actor("A", [](Actor& me) {
+    const Party a(me, 0, {{"DEVICES", "2"}});
+    me.must(a.runtime.finalize(), "each round has a session of its own");
+    const auto play = [&](Entry call, auto make) {
+      for (const int moment : {0, 5, 15, 40}) {
+        const Runtime runtime = me.must(Runtime::open(), "a session");
+        const Device device = me.must(runtime.device(DeviceId{0}), "and its device");
+        auto object = me.must(make(runtime, device), "an object");
+        host::delay(call, 20);
+        host::fail(call, 1, injected);
+        std::thread closes([&] {
+          auto closed = std::move(object).close();
+          if (!closed) object = std::move(closed).error().take_back();
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(moment));
+        me.must(runtime.finalize(), "the session ends");
+        closes.join();
+        host::clear();
+        const auto again = std::move(object).close();
+        if (me.expect(!again, "whatever came back cannot be closed any more")) {
+          const Errc kind = again.error().error().kind();
+          me.expect(kind == Errc::closed || kind == Errc::runtime_gone, name_of(kind));
+        }
+        me.expect(host::counters() == host::Counters{}, "nothing is left: " + host::in_words(host::counters()));
+      }
+    };
+    play(Entry::aclrtFree, [](const Runtime&, const Device& d) { return DeviceMemory::allocate(d, block); });
+    play(Entry::aclrtDestroyStream, [](const Runtime&, const Device& d) { return Stream::create(d); });
+    play(Entry::aclrtDestroyEvent, [](const Runtime&, const Device& d) { return SharedEvent::create(d); });
+    play(Entry::aclrtDestroyNotify, [](const Runtime&, const Device& d) { return SharedNotify::create(d); });
+    play(Entry::aclrtFreePhysical, [](const Runtime&, const Device& d) { return PhysicalHandle::allocate(d, block); });
+    play(Entry::aclrtUnmapMem, [](const Runtime&, const Device& d) { return allocate_for<v2>(d, block); });
+    play(Entry::aclrtReleaseMemAddress, [](const Runtime&, const Device& d) { return AddressReservation::reserve(d, block); });
+    play(Entry::aclrtDeviceDisablePeerAccess, [&](const Runtime& runtime, const Device& d) {
+      return PeerAccess::both_ways(d, me.must(runtime.device(DeviceId{1}), "the other device"));
+    });
+    alignas(4096) static std::array<std::byte, 8192> pages;
+    play(Entry::aclrtHostUnregister, [](const Runtime&, const Device& d) { return HostRegistration::of(d, pages); });
+  });
+  story.run();
 }
 
 TEST_CASE("memory that was freed behind its object is not freed again at an address that is somebody else's by then") {
@@ -322,7 +389,7 @@ TEST_CASE("a block that rehouse cannot free at once ends all the same") {
 }
 
 TEST_CASE("threads that wait for an import whose close is refused, while the session ends, leave nothing") {
-  import_in_sessions([](const Party& b, const ReceivedTicket& ticket) {
+  import_in_sessions(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
     for (int round = 0; round < 20; ++round) {
       const Runtime runtime = b.me.must(Runtime::open(), "a session");
       const Device device = b.me.must(runtime.device(DeviceId{0}), "and its device");

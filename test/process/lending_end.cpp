@@ -17,6 +17,16 @@ std::int64_t moment() { return detail::monotonic_now(); }
 constexpr std::int64_t millisecond = 1'000'000;
 constexpr std::int64_t second = 1000 * millisecond;
 
+// The key that was imported last: lending shows it to nobody, and the journal has its hash only.
+std::string key_of_last_import;
+acl::aclError import_and_keep_key(void** address, const char* key, std::uint64_t flags) {
+  key_of_last_import = key;
+  return api().aclrtIpcMemImportByKey(address, key, flags);
+}
+void keep_imported_keys(const Device& device) {
+  const_cast<acl::Table&>(device.session().record->table).aclrtIpcMemImportByKey = &import_and_keep_key;
+}
+
 }  // namespace
 
 TEST_CASE("the importer closes first: the exporter's close comes back until it has, and then has the memory (B001)",
@@ -239,6 +249,53 @@ TEST_CASE("a lease whose import the runtime does not close goes on until it does
     me.expect_equal(b.runtime.parked().bytes, size, "with its bytes");
     me.step("parked");
     me.pause_until("A", "saw that too");
+  });
+  story.run();
+}
+
+TEST_CASE("a lease whose import was closed behind it ends when it is closed, and the lender is told") {
+  Story story;
+  const Endpoint endpoint = Endpoint::path(story.file("lender"));
+  story.actor("A", [&](Actor& me) {
+    const Party a(me);
+    {
+      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+      Serving serving = me.must(serve(lender), "a thread serves");
+      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+      const auto holders = [&] { return me.must(lent.holders(), "A knows").size(); };
+      me.pause_until("B", "borrowed");
+      me.expect_equal(holders(), 1U, "B has it");
+      me.step("saw that");
+      me.pause_until("B", "returned");
+      me.expect(soon([&] { return holders() == 0; }), "B has it no longer");
+      me.step("saw it returned");
+      me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+    }
+    a.leave();
+  });
+  story.actor("B", [&](Actor& me) {
+    const Party b(me);
+    keep_imported_keys(b.device);
+    {
+      Borrower borrower = me.must(Borrower::connect(b.device, endpoint, 10s), "B connects");
+      for (const bool by_destructor : {false, true}) {
+        Lease lease = me.must(borrower.borrow("m", 10s), "B borrows");
+        if (!by_destructor) {
+          me.step("borrowed");
+          me.pause_until("A", "saw that");
+        }
+        me.must(b.device.make_current(), "the device is current");
+        b.call_succeeds(api().aclrtIpcMemClose(key_of_last_import.c_str()), "the import is closed behind the lease");
+        if (by_destructor) continue;
+        auto closed = std::move(lease).close();
+        refused_as(me, closed, Errc::stale_token, "the runtime knows no such import");
+        b.refused(std::move(closed).error().take_back().close(), {Errc::closed}, "nothing came back");
+      }
+      me.step("returned");
+      me.pause_until("A", "saw it returned");
+      me.expect_equal(b.runtime.parked().objects, 0U, "nothing is parked");
+    }
+    b.leave();
   });
   story.run();
 }
