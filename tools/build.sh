@@ -42,6 +42,10 @@ configure() {
   [ -f "$configure_directory/build.ninja" ] && return 0
   rm -rf "$configure_directory"
   command -v ccache >/dev/null 2>&1 && configure_compiler="ccache $configure_compiler"
+  # Some two hundred programs are linked, each with the whole library and its debug information.
+  for configure_linker in gold lld; do
+    command -v ld.$configure_linker >/dev/null 2>&1 && export CXX_LD=$configure_linker
+  done
   CXX="$configure_compiler" meson setup "$configure_directory" "$@" || give_up "the build could not be configured"
 }
 
