@@ -41,18 +41,22 @@ std::size_t find_many() noexcept {
 
 #ifdef __x86_64__
 
-// Of an AMD processor; 0 of all others.
-unsigned amd_family() noexcept {
-  unsigned highest = 0;
-  unsigned version = 0;
-  unsigned b = 0;
+struct Processor {
+  bool intel = false;
+  bool zen_5 = false;  // of AMD, or later
+};
+Processor find_processor() noexcept {
+  unsigned a = 0;
+  unsigned maker = 0;
   unsigned c = 0;
   unsigned d = 0;
-  if (__get_cpuid(0, &highest, &b, &c, &d) == 0 || b != signature_AMD_ebx) return 0;
-  if (__get_cpuid(1, &version, &b, &c, &d) == 0) return 0;
-  return (version >> 8 & 0xf) + (version >> 20 & 0xff);
+  if (__get_cpuid(0, &a, &maker, &c, &d) == 0) return {};
+  unsigned version = 0;
+  unsigned b = 0;
+  if (__get_cpuid(1, &version, &b, &c, &d) == 0) return {};
+  const unsigned family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+  return {.intel = maker == signature_INTEL_ebx, .zen_5 = maker == signature_AMD_ebx && family >= 0x1a};
 }
-constexpr unsigned zen_5 = 0x1a;
 
 void copy_string(void* to, const void* from, std::size_t count) noexcept {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
@@ -64,14 +68,13 @@ bulk::Plan find_plan() noexcept {
   bulk::Plan plan{.many = static_cast<std::uint32_t>(find_many()), .copy = bulk::Way::plain, .fill = bulk::Way::plain};
   if (__sanitizer_print_stack_trace != nullptr) return plan;
 #ifdef __x86_64__
-  if (const unsigned family = amd_family(); family != 0) {
-    if (family >= zen_5) plan.copy = bulk::Way::string;
-    return plan;
-  }
-#endif
+  const Processor processor = find_processor();
+  if (processor.zen_5) plan.copy = bulk::Way::string;
+  if (!processor.intel) return plan;
   for (const bulk::Way way : {bulk::Way::stream_16, bulk::Way::stream_32}) {
     if (bulk::possible(way)) plan.copy = plan.fill = way;
   }
+#endif
   return plan;
 }
 

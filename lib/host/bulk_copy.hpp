@@ -5,9 +5,9 @@
 // cache that is smaller than the copy has lost what it held. Few are left to the C library: they are still in the cache
 // when somebody reads them. What is fastest for many depends on the processor, as measured (docs/performance.md):
 //
-//   Intel      streaming stores, four streams at once: up to 1.5 of memcpy, where `rep movsb` is 0.6 to 1
-//   AMD Zen 5  `rep movsb` for copies, 1.2 to 1.4, where four streams are 0.9; fills of the C library are as fast
-//   other AMD  not measured, and left to the C library
+//   Intel      streaming stores, copies by four streams at once: up to 1.5 of memcpy, where `rep movsb` is 0.6 to 1
+//   AMD Zen 5  `rep movsb` for copies, 1.2 to 1.4, where four streams are 0.9; no fill is faster than the C library's
+//   all others the C library's: not measured
 //
 // Under a sanitizer all is left to the C library. What it calls there looks at the whole range of both ends; the other
 // ways are nobody's to see, and races and overflows with them.
