@@ -18,16 +18,21 @@ struct ImportRecord final : SharedOpen {
   AccessMode access{};        // that the runtime's import has
   Populate populate{};
   bool cross_device = false;  // by key, from another device: R42 holds
+  bool counted = false;       // in cross_device_imports
   void* address = nullptr;
   Range* range = nullptr;  // by handle
   std::vector<PeerAccess> grants;  // given by the objects that share it: they end after it
   bool piecewise = false;  // made by AddressReservation::map: in no table, held by one object
 
-  // What it still has then went with its session, and that is told by the object that has the record, or was parked.
   ~ImportRecord() {
-    if (range != nullptr) abandon_range(range);
-    for (PeerAccess& grant : grants) (void)std::move(grant).release();
+    if (range != nullptr) abandon_range(range);  // its session is over
+    count_cross_device(false);
+    if (session.alive()) return;  // an import by key that the runtime does not know: the grants are ours to give back
+    for (PeerAccess& grant : grants) (void)std::move(grant).release();  // told of with the import, or not at all
   }
+
+  // Counts this import in cross_device_imports while it is open, or no longer.
+  void count_cross_device(bool open) noexcept;
 };
 
 // The calls of each mechanism. The record's device need not be current.

@@ -64,11 +64,6 @@ void forked() noexcept {
   imported_handles_forked();
 }
 
-void count_cross_device(const ImportRecord& record, bool open) noexcept {
-  if (!record.cross_device || !record.session.alive()) return;
-  __atomic_fetch_add(&cross_device_imports, open ? 1u : ~0u, __ATOMIC_RELEASE);
-}
-
 // Whether a refused close has left something to close. What the runtime does not know of any more is not there.
 bool something_left(const ImportRecord& record, const Error& error) noexcept {
   return record.fields.mechanism == Mechanism::by_key ? error.kind() != Errc::stale_token : record.range != nullptr;
@@ -77,7 +72,7 @@ bool something_left(const ImportRecord& record, const Error& error) noexcept {
 Result<void> close_now(ImportRecord& record) noexcept {
   auto closed = record.fields.mechanism == Mechanism::by_key ? close_by_key(record) : close_by_handle(record);
   if (!closed && something_left(record, closed.error())) return closed;
-  count_cross_device(record, false);
+  record.count_cross_device(false);
   record.grants.clear();  // after the import
   return closed;
 }
@@ -93,9 +88,16 @@ Result<void> release(ImportRecord*& reference) noexcept {
 void keep_for_later(ImportRecord* record) noexcept {
   const std::size_t bytes = record->range != nullptr ? record->range->mapped() : record->fields.block_size;
   keep_parked(record, bytes, 0);
-  const std::lock_guard lock(mutex_of(Lock::imports));
-  parked_imports().push_back(record);
-  any_parked.store(true, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_of(Lock::imports));
+    if (record->session.alive()) {  // else its end, which takes what is parked, may have been here already
+      parked_imports().push_back(record);
+      any_parked.store(true, std::memory_order_relaxed);
+      return;
+    }
+  }
+  unpark(record);
+  imports().abandon(record);
 }
 
 // What could not be closed then may be closed now.
@@ -118,6 +120,11 @@ void close_parked() noexcept {
 }
 
 }  // namespace
+
+void ImportRecord::count_cross_device(bool open) noexcept {
+  if (!cross_device || std::exchange(counted, open) == open || !session.alive()) return;
+  __atomic_fetch_add(&cross_device_imports, open ? 1u : ~0u, __ATOMIC_RELEASE);
+}
 
 void listen_for_imports() noexcept {
   static constexpr SessionListener listener{&session_ended, &forked};
@@ -155,7 +162,7 @@ Result<ImportValue> open_import(const ReceivedTicket& ticket, const Device& devi
   };
   const auto open = [&](ImportRecord& record) -> Result<void> {
     DEVSHARE_CHECK(by_key ? open_by_key(record, grant == nullptr) : open_by_handle(record));
-    count_cross_device(record, true);
+    record.count_cross_device(true);
     return {};
   };
   DEVSHARE_TRY(record, imports().acquire(name_of_memory(fields), admits, make, open));

@@ -122,6 +122,7 @@ TEST_CASE("what is left of peer access is the direction that was refused") {
       host::fail(Entry::aclrtDeviceDisablePeerAccess, nth, injected);
       both = refused_close(a, std::move(both), asked_for, "one is not given back");
       a.me.expect_equal(grants(), std::uint64_t{1}, "the other is");
+      a.me.expect(both.holds() && !both.joins(a.device, other), "which the object says");
       a.me.must(std::move(both).close(), "what is left can be closed");
       a.me.expect_equal(grants(), std::uint64_t{0}, "and no more than that");
     }
@@ -136,6 +137,7 @@ TEST_CASE("an error of a stream's work is told by its close, which ends the stre
     a.me.must(fill(stream, memory.bytes(), std::byte{1}), "enqueued");
     stream = refused_close(a, std::move(stream), {Errc::refused, code::rt_sys_dma, Reason::injected}, "close tells");
     a.me.expect_equal(host::counters().streams, std::uint64_t{0}, "there is no stream any more");
+    a.me.expect(!stream.holds(), "which the object says");
     a.refused(std::move(stream).close(), {Errc::closed}, "and nothing to close");
   });
 }
@@ -242,6 +244,19 @@ TEST_CASE("a grant that a parked import has ends with it, or with the session, w
   import_in_sessions(key_of_a, part, 1);
 }
 
+TEST_CASE("a grant of an import that the runtime does not know is given back all the same") {
+  const auto part = [](const Party& b, const ReceivedTicket& ticket) {
+    ImportedMapping mapping = import_with_grant(b, ticket);
+    b.me.expect_equal(detail::cross_device_imports, 1U, "R42 is asked for one import");
+    host::fail(Entry::aclrtIpcMemClose, 1, code::rt_param_invalid);
+    refused_as(b, std::move(mapping).close(), Errc::invalid_argument, "there is nothing to close, it says");
+    b.me.expect_equal(host::counters().peer_grants, std::uint64_t{0}, "the grant is given back");
+    b.me.expect_equal(detail::cross_device_imports, 0U, "and R42 asked for none");
+    b.me.must(b.runtime.finalize(), "the session ends");
+  };
+  import_in_sessions(key_of_a, part, 1);
+}
+
 TEST_CASE("a destructor parks an import that it cannot close, and the next import closes it") {
   import_story(key_of_a, [](const Party& b, const ReceivedTicket& ticket) {
     const auto is_parked = [&](std::size_t objects) {
@@ -321,19 +336,29 @@ TEST_CASE("a session that ends in the middle of a refused close takes the object
     const Party a(me, 0, {{"DEVICES", "2"}});
     me.must(a.runtime.finalize(), "each round has a session of its own");
     const auto play = [&](Entry call, auto make) {
-      for (const int moment : {0, 5, 15, 40}) {
+      constexpr int afterwards = -1;
+      for (const int moment : {0, 5, 15, 40, afterwards}) {
         const Runtime runtime = me.must(Runtime::open(), "a session");
         const Device device = me.must(runtime.device(DeviceId{0}), "and its device");
         auto object = me.must(make(runtime, device), "an object");
         host::delay(call, 20);
         host::fail(call, 1, injected);
+        std::optional<Errc> refusal;
         std::thread closes([&] {
           auto closed = std::move(object).close();
-          if (!closed) object = std::move(closed).error().take_back();
+          if (closed) return;
+          refusal = closed.error().kind();
+          object = std::move(closed).error().take_back();
         });
-        std::this_thread::sleep_for(std::chrono::milliseconds(moment));
+        if (moment == afterwards) {
+          closes.join();
+          me.expect(refusal == Errc::refused, "the close is refused");
+        } else {
+          std::this_thread::sleep_for(std::chrono::milliseconds(moment));
+        }
         me.must(runtime.finalize(), "the session ends");
-        closes.join();
+        if (closes.joinable()) closes.join();
+        me.expect(refusal.has_value(), "the close is refused, by the runtime or because there is none");
         host::clear();
         const auto again = std::move(object).close();
         if (me.expect(!again, "whatever came back cannot be closed any more")) {
@@ -411,5 +436,6 @@ TEST_CASE("threads that wait for an import whose close is refused, while the ses
       for (std::thread& thread : wait) thread.join();
       host::clear();
     }
+    b.me.expect_equal(b.runtime.parked().objects, std::size_t{0}, "nothing is parked");
   });
 }
