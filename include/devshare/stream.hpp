@@ -83,7 +83,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
   // ACL: aclrtCreateStream, or aclrtCreateStreamWithConfig for a priority.
   DEVSHARE_API static Result<Stream> create(const Device& device, StreamOptions options = {}) noexcept;
 
-  // The stream for calls that take one. Good for as long as this object. Only of an object that was not moved from.
+  // The stream for calls that take one. Good for as long as this object. Only of an object that holds one.
   DEVSHARE_READS StreamRef ref() const& noexcept DEVSHARE_LIFETIMEBOUND {
     return StreamRef::adopt(device(), owned_.value().native);
   }
@@ -100,12 +100,16 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
     return ref().idle();
   }
 
-  // Only of an object that was not moved from.
+  // Whether there is a stream: false of an object that was moved from or closed, or that a close() gave back although its
+  // stream has ended.
+  DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
+
+  // Only of an object that holds one.
   DEVSHARE_READS Device device() const noexcept { return detail::device_of(owned_.session(), owned_.value().device); }
   DEVSHARE_READS acl::aclrtStream native_handle() const noexcept { return owned_.value().native; }
 
-  // Waits, ends the stream and returns the first error of its tasks that nobody was told of. It has ended all the
-  // same, unless the runtime refuses just that: then it comes back inside the error.
+  // Waits, ends the stream and returns the first error of its tasks that nobody was told of. The stream ends in spite of
+  // such an error, and what comes back is empty; if the runtime refuses to end it, it comes back: holds() tells.
   // Errors: those of synchronize(); closed, forked. ACL: aclrtSynchronizeStream, aclrtDestroyStream.
   DEVSHARE_CONSUMES Result<void, Refused<Stream>> close() && noexcept {
     return detail::close_or_give_back(*this, owned_, Operation::end_stream);
@@ -116,7 +120,6 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
  private:
   Stream(const detail::Session& session, const detail::StreamValue& value) noexcept : owned_(session, value) {}
 
-  DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
   static Result<void> closed() noexcept { return Error(Errc::closed, Operation::synchronize); }
 
   detail::Owned<detail::StreamPolicy> owned_;
