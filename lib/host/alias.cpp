@@ -2,7 +2,6 @@
 #include "alias.hpp"
 
 #include "machine_pages.hpp"
-#include "view_place.hpp"
 
 #include <sys/mman.h>
 
@@ -41,7 +40,7 @@ std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int des
   const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   const int shared = MAP_SHARED | (populate ? MAP_POPULATE : 0);
   if (bytes == bytes_ && !reserved_.load(std::memory_order_acquire)) {
-    void* const shown = map_view(bytes, access, shared, descriptor, 0);
+    void* const shown = ::mmap(nullptr, bytes, access, shared, descriptor, 0);
     return shown == MAP_FAILED ? nullptr : static_cast<std::byte*>(shown);
   }
   std::byte* const begin = this->begin();
@@ -52,7 +51,7 @@ std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int des
 
 void AliasRange::hide(std::byte* shown, std::uint64_t bytes) noexcept {
   if (!reserved_.load(std::memory_order_acquire)) {  // it was the whole reservation, and is at a place of its own
-    unmap_view(shown, bytes);
+    ::munmap(shown, bytes);
     return;
   }
   // Where the kernel has no mapping to spare, the file stays there and cannot be touched.

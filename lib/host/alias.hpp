@@ -2,7 +2,7 @@
 // The private view of a reservation: one range of the host's addresses, as long as the reservation, in which the pieces
 // that somebody views lie as they lie in the reservation. So a view across pieces is contiguous, and a piece that
 // nobody views costs no mapping. A piece that is the whole reservation has no neighbours to lie beside: it is mapped
-// as any other view is, and no range is kept for it.
+// wherever the kernel likes, and no range is kept for it.
 #pragma once
 
 #include <atomic>

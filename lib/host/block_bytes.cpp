@@ -4,7 +4,6 @@
 #include "alias.hpp"
 #include "bulk_copy.hpp"
 #include "per_process.hpp"
-#include "view_place.hpp"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -64,16 +63,16 @@ bool drop_descriptor(Block& block) noexcept {
   return true;
 }
 
-// MAP_FAILED with errno set.
+// Wherever the kernel likes. MAP_FAILED with errno set.
 void* map_file(Block& block, std::uint64_t before, bool writable) {
-  return map_view(mapped_bytes(block), writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                  MAP_SHARED | (block.populate ? MAP_POPULATE : 0), block.descriptor,
-                  static_cast<off_t>(block.file_offset - before));
+  return ::mmap(nullptr, mapped_bytes(block), writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                MAP_SHARED | (block.populate ? MAP_POPULATE : 0), block.descriptor,
+                static_cast<off_t>(block.file_offset - before));
 }
 
 void unmap_file(Block& block, std::byte* view) {
   if (block.alias != nullptr) return block.alias->hide(view, block.backed);
-  unmap_view(view - bytes_before(block), mapped_bytes(block));
+  ::munmap(view - bytes_before(block), mapped_bytes(block));
 }
 
 bool writable(const Block& block) noexcept { return !(block.read_only && block.origin != Origin::allocated); }
