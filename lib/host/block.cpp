@@ -129,7 +129,7 @@ bool map_if_wanted(Block& block) {
   if (!block.populate && !block.needs_view()) return true;
   const std::byte* const view = map_block(block);
   if (view == nullptr) return !block.needs_view();
-  block.populated.store(all_resident(view, block.backed), std::memory_order_relaxed);
+  block.populated.store(all_resident(view, block.size), std::memory_order_relaxed);
   return true;
 }
 

@@ -16,8 +16,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <numeric>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -259,6 +263,24 @@ TEST_CASE("a view and copies see the same bytes") {
   CHECK(read_back(session, memory, 8192)[5000] == 0x5a);
   CHECK(block.view() == view);
   CHECK(static_cast<void*>(view) != memory);
+}
+
+TEST_CASE("a view maps what was asked for, not all that the device has taken") {
+  HostSession session;
+  constexpr std::size_t size = 2 << 20;
+  void* const memory = session.allocate(size);
+  const PinnedBlock block(memory);
+  REQUIRE(block.backed() > size);  // aclrtMalloc takes a few bytes more, and so a page
+  const auto view = reinterpret_cast<std::uintptr_t>(block.view());
+  std::uintptr_t end = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::uintptr_t begin = 0;
+    words >> std::hex >> begin;
+    if (begin == view) words.ignore(1) >> end;
+  }
+  CHECK(end == view + size);
 }
 
 TEST_CASE("a host pointer that is not mapped is a refusal on the cold path, not a crash") {
