@@ -48,8 +48,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("peer access ends when this object ends")]
                                            (pair.first == b.number() && pair.second == a.number()));
   }
 
-  // Whether there is a grant to close: false of an object that was moved from or closed. Of two directions a close() that was
-  // refused may have given one back: joins() tells.
+  // Whether there is a grant to close: false of an object that was moved from or closed. Of two directions a close() that
+  // was refused may have given one back: joins() tells.
   DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
 
   // Gives the grant back. What is refused comes back inside the error.

@@ -30,9 +30,9 @@ class DEVSHARE_API BadResult : public std::exception {
   Error error_;
 };
 
-// The error of a consuming step that was refused, with the object that went in: untouched, or after a close() with what is
-// left of it. It is empty if the resource has ended in spite of the refusal (a stream whose work failed) or the runtime
-// does not know it; closing an empty one says `closed`. Dropping it ends the object as its destructor does.
+// The error of a consuming step that was refused, with the object that went in: untouched, or after a close() with what
+// is left of it. It is empty if the resource has ended in spite of the refusal (a stream whose work failed) or the
+// runtime does not know it; closing an empty one says `closed`. Dropping it ends the object as its destructor does.
 template <class Input>
 class [[nodiscard("a refused step gives its object back: take_back() it, or it ends here")]] Refused {
  public:

@@ -100,8 +100,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
     return ref().idle();
   }
 
-  // Whether there is a stream: false of an object that was moved from or closed, or that a close() gave back although its
-  // stream has ended.
+  // Whether there is a stream: false of an object that was moved from or closed, or that a close() gave back although
+  // its stream has ended.
   DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
 
   // Only of an object that holds one.

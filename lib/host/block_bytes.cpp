@@ -40,7 +40,8 @@ std::uint64_t cold_limit(const Block& block) noexcept {
 // A mapping starts at a page of the host, and a block may start inside one: the bytes of the mapping before the view.
 std::uint64_t bytes_before(const Block& block) noexcept { return block.file_offset % block.page_bytes; }
 
-// As many as may be used, not all that the device has taken: in whole pages, since of huge ones no part can be unmapped.
+// As many as may be used, not all that the device has taken; in whole pages, since of huge ones no part can be
+// unmapped.
 std::uint64_t mapped_bytes(const Block& block) noexcept {
   return (bytes_before(block) + block.size + block.page_bytes - 1) / block.page_bytes * block.page_bytes;
 }

@@ -88,7 +88,8 @@ bool overlap(const void* a, const void* b, std::size_t count) noexcept {
 constexpr std::size_t line = 64;  // bytes that go out in one piece, if all are stored
 constexpr std::size_t step = 2 * line;
 
-// Four streams through memory, a page apart, go up to 1.4 times as fast as one where each page is fetched ahead by itself.
+// Four streams through memory, a page apart, go up to 1.4 times as fast as one where each page is fetched ahead by
+// itself.
 constexpr std::size_t stride = std::size_t{4} << 10;
 constexpr std::size_t stretch = 4 * stride;
 
@@ -199,7 +200,8 @@ bool bulk::possible(Way way) noexcept {
 }
 
 bulk::Plan bulk::plan() noexcept {
-  // No lock, which a fork might find held; all find the same. To ask the processor takes a virtual machine microseconds.
+  // No lock, which a fork might find held; all find the same. To ask the processor takes microseconds in a virtual
+  // machine.
   static constinit std::atomic<Plan> found{Plan{}};
   static_assert(std::atomic<Plan>::is_always_lock_free);
   Plan plan = found.load(std::memory_order_relaxed);

@@ -41,8 +41,8 @@ struct Plan {
 };
 Plan plan() noexcept;
 
-// Any number of bytes in a way that is possible; the ranges do not overlap. No fill is by `rep stosb`, which the C library
-// takes itself where it is fast.
+// Any number of bytes in a way that is possible; the ranges do not overlap. No fill is by `rep stosb`, which the C
+// library takes itself where it is fast.
 void copy(Way way, void* to, const void* from, std::size_t count) noexcept;
 void fill(Way way, void* to, unsigned char value, std::size_t count) noexcept;
 

@@ -95,9 +95,9 @@ double enqueue_time(Enqueue enqueue, Drain drain) {
   return took / static_cast<double>(copies);
 }
 
-// In this order: the bare queue, the same again, and a stream. Who enqueues has processor 0; who works has the other one,
-// or the same. Left to the scheduler they would share one in some turns and not in others, and the ratio would be about
-// whose turns those were.
+// The figures of the bare queue, of the same again, and of a stream. Who enqueues has processor 0; who works has the
+// other one, or the same. Left to the scheduler they would share one in some turns and not in others, and the ratio
+// would be about whose turns those were.
 std::vector<Figures> measure(const Device& device, const char* where, int processor_of_worker) {
   DeviceMemory to = must(DeviceMemory::allocate(device, copied), "memory");
   DeviceMemory from = must(DeviceMemory::allocate(device, copied), "memory");
@@ -145,8 +145,9 @@ std::vector<Row> stream_rows() {
   const Ratio control = ratio(together[1], together[0]);
   return {judge("enqueue of a copy in a stream / of a function in a bare queue", apart[2], apart[0], Goal::at_most,
                 most_of_a_bare_queue, ratio(apart[1], apart[0])),
-          {"the same, both threads on one processor", fmt::format("{:.2f} [{:.2f}..{:.2f}]", shared.value, shared.low, shared.high), "–",
-           Verdict::for_information, fmt::format("{:.2f} [{:.2f}..{:.2f}]", control.value, control.low, control.high)}};
+          {"the same, both threads on one processor",
+           fmt::format("{:.2f} [{:.2f}..{:.2f}]", shared.value, shared.low, shared.high), "–", Verdict::for_information,
+           fmt::format("{:.2f} [{:.2f}..{:.2f}]", control.value, control.low, control.high)}};
 }
 
 }  // namespace devshare::bench
