@@ -27,6 +27,32 @@ void keep_imported_keys(const Device& device) {
   const_cast<acl::Table&>(device.session().record->table).aclrtIpcMemImportByKey = &import_and_keep_key;
 }
 
+// How many holders A sees once B has made a step, and what A says then.
+struct Seen {
+  const char* step;
+  std::size_t holders;
+  const char* answer;
+};
+
+// The part of A, which lends memory until B has ended.
+void lend_to_b(Actor& me, const Endpoint& endpoint, std::initializer_list<Seen> in_turn) {
+  const Party a(me);
+  {
+    Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
+    Serving serving = me.must(serve(lender), "a thread serves");
+    Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
+    for (const Seen& seen : in_turn) {
+      me.pause_until("B", seen.step);
+      const auto as_many = [&] { return me.must(lent.holders(), "A knows").size() == seen.holders; };
+      me.expect(soon(as_many), fmt::format("{} when B {}", seen.holders == 0 ? "nobody has it" : "B has it", seen.step));
+      me.step(seen.answer);
+    }
+    me.pause_until_ended("B");
+    me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
+  }
+  a.leave();
+}
+
 }  // namespace
 
 TEST_CASE("the importer closes first: the exporter's close comes back until it has, and then has the memory (B001)",
@@ -203,25 +229,8 @@ TEST_CASE("a lease whose import the runtime does not close goes on until it does
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-      const auto holders = [&] { return me.must(lent.holders(), "A knows").size(); };
-      me.pause_until("B", "was refused");
-      me.expect_equal(holders(), 1U, "B has it");
-      me.step("saw that");
-      me.pause_until("B", "returned");
-      me.expect(soon([&] { return holders() == 0; }), "B has it no longer");
-      me.step("saw it returned");
-      me.pause_until("B", "parked");
-      me.expect_equal(holders(), 1U, "B has it again, and nobody said otherwise");
-      me.step("saw that too");
-      me.pause_until_ended("B");
-      me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
-    }
-    a.leave();
+    lend_to_b(me, endpoint,
+              {{"was refused", 1, "saw that"}, {"returned", 0, "saw it returned"}, {"parked", 1, "saw that too"}});
   });
   story.actor("B", [&](Actor& me) {
     const Party b(me);
@@ -257,21 +266,7 @@ TEST_CASE("a lease whose import was closed behind it ends when it is closed, and
   Story story;
   const Endpoint endpoint = Endpoint::path(story.file("lender"));
   story.actor("A", [&](Actor& me) {
-    const Party a(me);
-    {
-      Lender lender = me.must(Lender::at(a.runtime, endpoint), "A has an endpoint");
-      Serving serving = me.must(serve(lender), "a thread serves");
-      Lent lent = me.must(lender.offer("m", a.allocate(pattern(size))), "A offers");
-      const auto holders = [&] { return me.must(lent.holders(), "A knows").size(); };
-      me.pause_until("B", "borrowed");
-      me.expect_equal(holders(), 1U, "B has it");
-      me.step("saw that");
-      me.pause_until("B", "returned");
-      me.expect(soon([&] { return holders() == 0; }), "B has it no longer");
-      me.step("saw it returned");
-      me.must(me.must(std::move(lent).close(30s), "A closes").close(), "and frees");
-    }
-    a.leave();
+    lend_to_b(me, endpoint, {{"borrowed", 1, "saw that"}, {"returned", 0, "saw it returned"}});
   });
   story.actor("B", [&](Actor& me) {
     const Party b(me);
