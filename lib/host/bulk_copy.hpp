@@ -34,7 +34,7 @@ enum class Way : std::uint8_t { plain, stream_16, stream_32, string };
 bool possible(Way way) noexcept;
 
 // How copy_bulk and fill_bulk go about it from `many` bytes on. The same whenever it is asked for.
-struct Plan {
+struct alignas(8) Plan {  // read and written in one piece
   std::uint32_t many = 0;
   Way copy = Way::plain;
   Way fill = Way::plain;
