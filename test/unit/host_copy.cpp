@@ -480,6 +480,9 @@ TEST_CASE("a process without mappings to spare is told the limit, and copies go 
     void* const memory = session.allocate(64 * KiB);
     demand(memory != nullptr, "memory");
     std::vector<unsigned char> bytes(64 * KiB, 4);
+    // A sanitizer maps memory for each size that is allocated first, and ends the program where it cannot.
+    std::vector<std::vector<char>> of_every_size;
+    for (std::size_t size = 16; size <= 64 * KiB; size += size / 16 + 1) of_every_size.emplace_back(size);
     // Shared anonymous pages are a mapping each, whatever lies beside them: up to the kernel's limit.
     const std::size_t page = 4096;
     std::vector<void*> filler;
