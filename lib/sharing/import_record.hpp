@@ -25,7 +25,7 @@ struct ImportRecord final : SharedOpen {
   bool piecewise = false;  // made by AddressReservation::map: in no table, held by one object
 
   ~ImportRecord() {
-    if (range != nullptr) abandon_range(range);  // its session is over
+    if (range != nullptr) abandon_range(range);  // its session is over, or the runtime does not know it
     count_cross_device(false);
     if (session.alive()) return;  // an import by key that the runtime does not know: the grants are ours to give back
     for (PeerAccess& grant : grants) (void)std::move(grant).release();  // told of with the import, or not at all
