@@ -50,13 +50,6 @@ struct BorrowerPolicy {
   DEVSHARE_API static Result<void> close(const Session& session, const Value& value) noexcept;
 };
 
-DEVSHARE_API Result<void> check_lease(const Owned<LeasePolicy>& lease, Mechanism mechanism) noexcept;
-DEVSHARE_API bool lease_wanted_back(const Owned<LeasePolicy>& lease) noexcept;
-DEVSHARE_API std::uint64_t lease_generation(const Owned<LeasePolicy>& lease) noexcept;
-DEVSHARE_API Result<std::uint64_t> wait_newer(const Owned<LeasePolicy>& lease, std::uint64_t than,
-                                              Deadline deadline) noexcept;
-DEVSHARE_API Result<int> lease_handle(const Owned<LeasePolicy>& lease) noexcept;
-
 }  // namespace detail
 
 // A lease: an import that the lender knows of. Movable, not copyable; one thread at a time, different leases from any
@@ -84,10 +77,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
   DEVSHARE_READS DeviceSpan<typename Access::Byte> bytes() const& noexcept DEVSHARE_LIFETIMEBOUND { return mapping_.bytes(); }
   DeviceSpan<typename Access::Byte> bytes() && = delete;  // the lease ends with the temporary: keep it in a named object
   // The same, once check() has nothing to say.
-  DEVSHARE_READS Result<DeviceSpan<typename Access::Byte>> checked_bytes() const& noexcept DEVSHARE_LIFETIMEBOUND {
-    if (auto checked = check(); !checked) return checked.error();
-    return mapping_.bytes();
-  }
+  DEVSHARE_READS DEVSHARE_API Result<DeviceSpan<typename Access::Byte>> checked_bytes() const& noexcept DEVSHARE_LIFETIMEBOUND;
   DEVSHARE_READS std::size_t size() const noexcept { return mapping_.size(); }
   DEVSHARE_READS Mechanism mechanism() const noexcept { return mapping_.mechanism(); }
   DEVSHARE_READS Device device() const noexcept { return mapping_.device(); }
@@ -95,40 +85,24 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
 
   // Whether the bytes are still there. Errors: revoked (the lender took it back), exporter_gone (it ended, and the
   // mechanism is by key), closed, forked, runtime_gone.
-  DEVSHARE_READS Result<void> check() const noexcept {
-    if (auto checked = detail::check_lease(lease_, mapping_.mechanism()); !checked) return checked;
-    auto there = mapping_.check();
-    if (there) return there;
-    // Gone between the two looks? Then the lender has said why.
-    auto checked = detail::check_lease(lease_, mapping_.mechanism());
-    return checked ? there : checked;
-  }
+  DEVSHARE_READS DEVSHARE_API Result<void> check() const noexcept;
   // Whether the lender asked for it: it withdrew or revoked the offer, or has ended.
-  DEVSHARE_READS bool wanted_back() const noexcept { return detail::lease_wanted_back(lease_); }
+  DEVSHARE_READS DEVSHARE_API bool wanted_back() const noexcept;
 
   // The generation of the data as far as this process has heard; generations begin with 1.
-  DEVSHARE_READS std::uint64_t generation() const noexcept { return detail::lease_generation(lease_); }
+  DEVSHARE_READS DEVSHARE_API std::uint64_t generation() const noexcept;
   // Waits until there is a generation above `than`, and returns it. It takes no time where that is known already.
   // Errors: timed_out, revoked, exporter_gone, closed, forked, runtime_gone.
-  DEVSHARE_READS Result<std::uint64_t> wait_newer(std::uint64_t than, Deadline deadline) const noexcept {
-    return detail::wait_newer(lease_, than, deadline);
-  }
+  DEVSHARE_READS DEVSHARE_API Result<std::uint64_t> wait_newer(std::uint64_t than, Deadline deadline) const noexcept;
 
   // A descriptor that is readable when the lender has something to say, or has ended: for an event loop, which then asks
   // check(), wanted_back() or generation(). Shared by the leases of one Borrower, and theirs. Error: fd_limit.
-  DEVSHARE_READS Result<int> native_handle() const noexcept { return detail::lease_handle(lease_); }
+  DEVSHARE_READS DEVSHARE_API Result<int> native_handle() const noexcept;
 
   // Closes the import and tells the lender. Refused, the lease comes back inside the error. A destructor that cannot close
   // the import either parks it, and the lender is not told: it counts this process as a holder until the process ends.
   // Errors: as of ImportedMapping::close.
-  DEVSHARE_CONSUMES Result<void, Refused<BasicLease>> close() && noexcept {
-    auto closed = mapping_.owned().close(Operation::close_import);
-    if (!mapping_.owned().holds()) {
-      if (auto returned = lease_.close(Operation::return_lease); !returned) closed = std::move(returned);
-    }
-    if (closed) return {};
-    return Refused<BasicLease>(closed.error(), std::move(*this));
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<BasicLease>> close() && noexcept;
   void close() & = delete;       // write std::move(lease).close(): it ends the lease
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
@@ -138,18 +112,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
       : lease_(session, lease), mapping_(std::move(mapping)) {}
 
  private:
-  void end() noexcept {
-    if (!lease_.session().alive()) return;  // then each member does what is to be done without a runtime
-    const void* const address = mapping_.bytes().data().address();
-    auto closed = mapping_.owned().close(Operation::close_import);
-    if (closed) return;
-    if (mapping_.owned().holds()) {  // as long as it is parked the lender counts us
-      (void)lease_.release();
-      detail::ImportPolicy::park(mapping_.owned().release(), closed.error());
-    } else if (mapping_.mechanism() == Mechanism::by_key) {
-      detail::report({DiagnosticEvent::close_failed, closed.error(), address});
-    }
-  }
+  DEVSHARE_API void end() noexcept;
 
   detail::Owned<detail::LeasePolicy> lease_;  // ends after the import
   BasicImportedMapping<Access> mapping_;
@@ -157,20 +120,6 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
 
 using Lease = BasicLease<ReadWrite>;
 using ConstLease = BasicLease<ReadOnly>;
-
-namespace detail {
-template <class Access>
-Result<BasicLease<Access>> borrow_from(const Owned<BorrowerPolicy>& borrower, std::string_view name, Deadline deadline,
-                                       Slice slice) noexcept;
-extern template DEVSHARE_API Result<Lease> borrow_from(const Owned<BorrowerPolicy>&, std::string_view, Deadline, Slice) noexcept;
-extern template DEVSHARE_API Result<ConstLease> borrow_from(const Owned<BorrowerPolicy>&, std::string_view, Deadline, Slice) noexcept;
-template <class Access>
-Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPolicy>& borrower,
-                                                        std::span<const std::string_view> names,
-                                                        Deadline deadline) noexcept;
-extern template DEVSHARE_API Result<std::vector<Lease>> borrow_all_from(const Owned<BorrowerPolicy>&, std::span<const std::string_view>, Deadline) noexcept;
-extern template DEVSHARE_API Result<std::vector<ConstLease>> borrow_all_from(const Owned<BorrowerPolicy>&, std::span<const std::string_view>, Deadline) noexcept;
-}  // namespace detail
 
 struct BorrowOptions {
   Slice slice{};                           // of what is offered; the whole by default. A view, not a wall
@@ -192,20 +141,15 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the connection is for borrowing: keep it,
   // mechanism_mismatch and already_exported_as (what was chosen for others this process cannot, or nothing it can),
   // access_mismatch (it is lent for reading), out_of_range (the slice), bad_message; what the lender's runtime refused,
   // with its reason; those of ImportedMapping::open; closed, forked, runtime_gone.
-  DEVSHARE_READS Result<Lease> borrow(std::string_view name, Deadline deadline, Slice slice = {}) const noexcept {
-    return detail::borrow_from<ReadWrite>(borrower_, name, deadline, slice);
-  }
-  DEVSHARE_READS Result<ConstLease> borrow_to_read(std::string_view name, Deadline deadline, Slice slice = {}) const noexcept {
-    return detail::borrow_from<ReadOnly>(borrower_, name, deadline, slice);
-  }
+  DEVSHARE_READS DEVSHARE_API Result<Lease> borrow(std::string_view name, Deadline deadline,
+                                                   Slice slice = {}) const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<ConstLease> borrow_to_read(std::string_view name, Deadline deadline,
+                                                                Slice slice = {}) const noexcept;
   // Several offers at once, all of them or none, in the order of the names.
-  DEVSHARE_READS Result<std::vector<Lease>> borrow_all(std::span<const std::string_view> names, Deadline deadline) const noexcept {
-    return detail::borrow_all_from<ReadWrite>(borrower_, names, deadline);
-  }
-  DEVSHARE_READS Result<std::vector<ConstLease>> borrow_all_to_read(std::span<const std::string_view> names,
-                                                                    Deadline deadline) const noexcept {
-    return detail::borrow_all_from<ReadOnly>(borrower_, names, deadline);
-  }
+  DEVSHARE_READS DEVSHARE_API Result<std::vector<Lease>> borrow_all(std::span<const std::string_view> names,
+                                                                    Deadline deadline) const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<std::vector<ConstLease>> borrow_all_to_read(std::span<const std::string_view> names,
+                                                                                 Deadline deadline) const noexcept;
 
   // Ends the connection once its last lease has ended. Errors: closed, forked, runtime_gone.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return borrower_.close(Operation::borrow); }

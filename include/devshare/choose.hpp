@@ -154,15 +154,7 @@ template <class K>
 using MemoryFor = std::conditional_t<std::is_same_v<K, by_key>, DeviceMemory, Mapping>;
 
 template <class K>
-Result<MemoryFor<K>> allocate_for(const Device& device, std::size_t bytes, Placement placement = {}) noexcept {
-  if constexpr (std::is_same_v<K, by_key>) {
-    return DeviceMemory::allocate(device, bytes, placement);
-  } else {
-    DEVSHARE_TRY(handle, PhysicalHandle::allocate(device, bytes, placement));
-    DEVSHARE_TRY(mapping, Mapping::of(std::move(handle)));
-    return mapping;
-  }
-}
+DEVSHARE_API Result<MemoryFor<K>> allocate_for(const Device& device, std::size_t bytes, Placement placement = {}) noexcept;
 
 template <class K, class Owner>
 auto export_for(Owner&& owner) noexcept {

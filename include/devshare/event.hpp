@@ -53,9 +53,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the event ends when this object ends")]] 
 
   // Refused, the event comes back inside the error. Errors: closed, forked, runtime_gone, refused.
   // ACL: aclrtDestroyEvent.
-  DEVSHARE_CONSUMES Result<void, Refused<Event>> close() && noexcept {
-    return detail::close_or_give_back(*this, owned_, Operation::end_event);
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<Event>> close() && noexcept;
   void close() & = delete;       // write std::move(event).close(): it ends the event
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -55,10 +55,14 @@ DEVSHARE_API Result<ExportValue> open_key_export(const Device& device, void* add
 DEVSHARE_API Result<ExportValue> open_handle_export(const PhysicalHandle& handle, Mechanism kind,
                                                     bool unrestricted) noexcept;
 DEVSHARE_API Result<ExportValue> open_handle_export(const Mapping& mapping, Mechanism kind, bool unrestricted) noexcept;
-DEVSHARE_API Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
-                                       AccessMode access) noexcept;
-DEVSHARE_API Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice,
-                                              AccessMode access) noexcept;
+
+// The only two ways to a ticket: its process is admitted, or it asks for none.
+template <class M>
+struct TicketOffice {
+  DEVSHARE_API static Result<Ticket<M>> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids,
+                                              Slice slice, AccessMode access) noexcept;
+  DEVSHARE_API static Result<Ticket<M>> issue(const Owned<ExportPolicy>& owned, Slice slice, AccessMode access) noexcept;
+};
 
 template <class Owner>
 concept HasBytes = requires(Owner& owner) {
@@ -128,9 +132,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
                                           AccessMode access = AccessMode::read_write) &
     requires std::same_as<Admission, Listed>
   {
-    auto bytes = detail::admit(export_, pids, slice, access);
-    if (!bytes) return std::move(bytes).error();
-    return Ticket<M>(*bytes);
+    return detail::TicketOffice<M>::admit(export_, pids, slice, access);
   }
   template <class... Arguments>
   void admit(Arguments&&...) && = delete;  // the key would end before its ticket is used: keep it in a named object
@@ -151,9 +153,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the export ends when this object ends")]]
   DEVSHARE_READS Result<Ticket<M>> ticket(Slice slice = {}, AccessMode access = AccessMode::read_write) const&
     requires std::same_as<Admission, Unrestricted>
   {
-    auto bytes = detail::issue_ticket(export_, slice, access);
-    if (!bytes) return std::move(bytes).error();
-    return Ticket<M>(*bytes);
+    return detail::TicketOffice<M>::issue(export_, slice, access);
   }
   template <class A = Admission>
     requires std::same_as<A, Listed>

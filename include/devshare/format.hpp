@@ -33,7 +33,9 @@ struct fmt::formatter<devshare::Error> {
   }
   template <class Context>
   auto format(const devshare::Error& error, Context& context) const {
-    return fmt::format_to(context.out(), "{}", devshare::to_string(error, long_form));
+    auto out = context.out();
+    for (const char c : devshare::to_string(error, long_form)) *out++ = c;  // format_to makes all of fmt in each program
+    return out;
   }
 };
 

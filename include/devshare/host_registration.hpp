@@ -56,9 +56,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is unregistered when this obje
   // Refused, the registration comes back inside the error.
   // Errors: in_use (a stream copies there, on the host runtime), closed, forked, runtime_gone, refused.
   // ACL: aclrtHostUnregister.
-  DEVSHARE_CONSUMES Result<void, Refused<HostRegistration>> close() && noexcept {
-    return detail::close_or_give_back(*this, owned_, Operation::unregister_host);
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<HostRegistration>> close() && noexcept;
   void close() & = delete;       // write std::move(registration).close(): it ends the registration
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

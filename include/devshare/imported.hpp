@@ -20,11 +20,11 @@ namespace devshare {
 class AddressReservation;
 class ImportedHandle;
 
-struct ReadWrite {
+struct DEVSHARE_API ReadWrite {
   using Byte = std::byte;
   static constexpr AccessMode mode = AccessMode::read_write;
 };
-struct ReadOnly {
+struct DEVSHARE_API ReadOnly {
   using Byte = const std::byte;
   static constexpr AccessMode mode = AccessMode::read_only;
 };
@@ -115,8 +115,9 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import is closed when this object end
   // Maps one more imported handle behind what is mapped, in a mapping that AddressReservation::map made. Refused, the
   // handle comes back and the mapping is what it was.
   // Errors: invalid_argument (it came from open()), out_of_range (the range has no room), mapping_limit, closed,
-  // forked, runtime_gone, refused. ACL: aclrtMapMem, aclrtMemSetAccess. Defined in devshare/imported_handle.hpp.
-  DEVSHARE_READS Result<void, Refused<ImportedHandle>> extend(DEVSHARE_CONSUMED_PARAMETER ImportedHandle&& handle) & noexcept;
+  // forked, runtime_gone, refused. ACL: aclrtMapMem, aclrtMemSetAccess.
+  DEVSHARE_READS DEVSHARE_API Result<void, Refused<ImportedHandle>> extend(
+      DEVSHARE_CONSUMED_PARAMETER ImportedHandle&& handle) & noexcept;
 
   // Whether something stronger than the type keeps this process from writing: the kernel, on the host runtime, where
   // every import of the ticket in this process is for reading. No card does; there only the type is in the way.

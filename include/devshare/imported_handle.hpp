@@ -70,16 +70,6 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the handle is freed when this object ends
   detail::Owned<detail::PhysicalPolicy> owned_;
 };
 
-namespace detail {
-DEVSHARE_API Result<void, Refused<ImportedHandle>> extend_import(Owned<ImportPolicy>& import,
-                                                                 ImportedHandle&& handle) noexcept;
-}  // namespace detail
-
-template <class Access>
-Result<void, Refused<ImportedHandle>> BasicImportedMapping<Access>::extend(ImportedHandle&& handle) & noexcept {
-  return detail::extend_import(import_, std::move(handle));
-}
-
 // The two inputs of a refused AddressReservation::map.
 struct UnmappedImport {
   AddressReservation range;

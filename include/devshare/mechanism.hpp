@@ -2,6 +2,8 @@
 // The words by which sharing is typed.
 #pragma once
 
+#include <devshare/detail/attributes.hpp>
+
 #include <cstdint>
 
 namespace devshare {
@@ -16,16 +18,16 @@ enum class Mechanism : std::uint8_t {
 };
 
 // The same as types: what kind of ticket, what kind of export.
-struct by_key {
+struct DEVSHARE_API by_key {
   static constexpr Mechanism mechanism = Mechanism::by_key;
 };
-struct v1 {
+struct DEVSHARE_API v1 {
   static constexpr Mechanism mechanism = Mechanism::v1;
 };
-struct v2 {
+struct DEVSHARE_API v2 {
   static constexpr Mechanism mechanism = Mechanism::v2;
 };
-struct fabric {
+struct DEVSHARE_API fabric {
   static constexpr Mechanism mechanism = Mechanism::fabric;
 };
 

@@ -36,8 +36,8 @@ DEVSHARE_API Result<DeviceMemory> allocation_failed(const Device& device, std::s
 
 // The same calls on a device that is not current on this thread, or no longer there, or with something to ask of the
 // machine: out of line.
-[[gnu::cold]] DEVSHARE_API Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes,
-                                                                  Placement placement) noexcept;
+[[gnu::cold]] DEVSHARE_API Result<DeviceMemory> allocate_elsewhere(Device device, std::size_t bytes,
+                                                                   Placement placement) noexcept;
 [[gnu::cold]] DEVSHARE_API Result<void> free_elsewhere(Session session, MemoryValue value) noexcept;
 
 struct MemoryPolicy {
@@ -78,9 +78,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
     const detail::RuntimeRecord& record = *device.session().record;
     if (detail::host_wish_of(placement).anything() || !device.session().current() ||
         !detail::is_current(record, device.number())) [[unlikely]] {
-      auto allocated = detail::allocate_elsewhere(device, bytes, placement);
-      if (!allocated) return allocated.error();
-      return DeviceMemory(device.session(), *allocated);
+      return detail::allocate_elsewhere(device, bytes, placement);
     }
     void* address = nullptr;
     const acl::aclError code = record.table.aclrtMalloc(&address, bytes, detail::malloc_policy_of(placement));
@@ -114,6 +112,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
 
  private:
+  friend Result<DeviceMemory> detail::allocate_elsewhere(Device device, std::size_t bytes, Placement placement) noexcept;
   DeviceMemory(const detail::Session& session, const detail::MemoryValue& value) noexcept : owned_(session, value) {}
 
   template <class T>

@@ -63,9 +63,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the notify ends when this object ends")]]
 
   // Every process that has the notify ends it for itself (R48). Refused, it comes back inside the error.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtDestroyNotify.
-  DEVSHARE_CONSUMES Result<void, Refused<SharedNotify>> close() && noexcept {
-    return detail::close_or_give_back(*this, owned_, Operation::end_notify);
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<SharedNotify>> close() && noexcept;
   void close() & = delete;       // write std::move(notify).close(): it ends the notify
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
@@ -96,9 +94,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the import ends when this object ends")]]
   DEVSHARE_READS acl::aclrtNotify native_handle() const noexcept { return owned_.value().native; }
 
   // As above.
-  DEVSHARE_CONSUMES Result<void, Refused<ImportedNotify>> close() && noexcept {
-    return detail::close_or_give_back(*this, owned_, Operation::end_notify);
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<ImportedNotify>> close() && noexcept;
   void close() & = delete;       // write std::move(notify).close(): it ends the import
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -54,9 +54,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("peer access ends when this object ends")]
 
   // Gives the grant back. What is refused comes back inside the error.
   // Errors: closed, forked, runtime_gone, refused. ACL: aclrtDeviceDisablePeerAccess.
-  DEVSHARE_CONSUMES Result<void, Refused<PeerAccess>> close() && noexcept {
-    return detail::close_or_give_back(*this, owned_, Operation::disable_peer_access);
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<PeerAccess>> close() && noexcept;
   void close() & = delete;       // write std::move(access).close(): it ends the grant
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 

@@ -91,14 +91,10 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
   StreamRef ref() && = delete;        // the stream ends with the temporary: keep it in a named object
   operator StreamRef() && = delete;  // the stream ends with the temporary: keep it in a named object
 
-  DEVSHARE_READS Result<void> synchronize() const noexcept { return holds() ? ref().synchronize() : closed(); }
-  DEVSHARE_READS Result<void> synchronize(Deadline deadline) const noexcept {
-    return holds() ? ref().synchronize(deadline) : closed();
-  }
-  DEVSHARE_READS Result<bool> idle() const noexcept {
-    if (!holds()) return Error(Errc::closed, Operation::query_stream);
-    return ref().idle();
-  }
+  // As of StreamRef. Further error: closed.
+  DEVSHARE_READS DEVSHARE_API Result<void> synchronize() const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<void> synchronize(Deadline deadline) const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<bool> idle() const noexcept;
 
   // Whether there is a stream: false of an object that was moved from or closed, or that a close() gave back although
   // its stream has ended.
@@ -111,16 +107,12 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the stream ends when this object ends")]]
   // Waits, ends the stream and returns the first error of its tasks that nobody was told of. The stream ends in spite of
   // such an error, and what comes back is empty; if the runtime refuses to end it, it comes back: holds() tells.
   // Errors: those of synchronize(); closed, forked. ACL: aclrtSynchronizeStream, aclrtDestroyStream.
-  DEVSHARE_CONSUMES Result<void, Refused<Stream>> close() && noexcept {
-    return detail::close_or_give_back(*this, owned_, Operation::end_stream);
-  }
+  DEVSHARE_API DEVSHARE_CONSUMES Result<void, Refused<Stream>> close() && noexcept;
   void close() & = delete;       // write std::move(stream).close(): it ends the stream
   void close() const& = delete;  // const, or still inside a Result: make a named object of it first, then close that
 
  private:
   Stream(const detail::Session& session, const detail::StreamValue& value) noexcept : owned_(session, value) {}
-
-  static Result<void> closed() noexcept { return Error(Errc::closed, Operation::synchronize); }
 
   detail::Owned<detail::StreamPolicy> owned_;
 };

@@ -28,8 +28,6 @@ struct SyncTicketFields {
   std::array<std::byte, acl::ipc_key_size> name{};  // the key of a notify, or the handle of an event
 };
 
-DEVSHARE_API Result<SyncTicketFields> decode_sync_ticket(SyncKind kind, std::span<const std::byte> bytes) noexcept;
-
 }  // namespace detail
 
 // Proof that an importer may import. A value; its bytes are binary, to be sent as they are. Deliberately no range: bytes
@@ -53,11 +51,7 @@ template <detail::SyncKind kind>
 class ReceivedSyncTicket {
  public:
   // Takes exactly sync_ticket_size bytes. Errors: malformed_token, version_mismatch.
-  static Result<ReceivedSyncTicket> decode(std::span<const std::byte> bytes) noexcept {
-    auto fields = detail::decode_sync_ticket(kind, bytes);
-    if (!fields) return fields.error();
-    return ReceivedSyncTicket(*fields);
-  }
+  DEVSHARE_API static Result<ReceivedSyncTicket> decode(std::span<const std::byte> bytes) noexcept;
   template <detail::SyncKind other>
   static Result<ReceivedSyncTicket> decode(const SyncTicket<other>&) = delete;  // a process cannot import what it exported
 

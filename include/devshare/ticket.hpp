@@ -53,10 +53,10 @@ struct TicketFields {
   std::array<std::byte, 128> payload{};  // the mechanism's own name of the memory, e.g. the 65 bytes of a key
 };
 
-}  // namespace detail
+template <class M>
+struct TicketOffice;
 
-template <class M, class Owner, class Admission>
-class Exported;
+}  // namespace detail
 
 // Proof that an importer was admitted, or that nobody needs to be: the only source of bytes to send. A value. The
 // ticket does not keep the memory alive: it goes stale when its key is closed.
@@ -67,8 +67,7 @@ class Ticket {
   TicketBytes bytes() && noexcept { return bytes_; }
 
  private:
-  template <class, class, class>
-  friend class Exported;  // an export that has admitted somebody, or asks nobody
+  friend struct detail::TicketOffice<M>;  // of an export that has admitted somebody, or asks nobody
   explicit Ticket(const TicketBytes& bytes) noexcept : bytes_(bytes) {}
 
   TicketBytes bytes_;

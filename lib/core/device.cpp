@@ -55,7 +55,7 @@ HostBacking backing_at(const Session& session, const void* address, std::size_t 
   return session.record->extras.backing_at(address, size);
 }
 
-Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes, Placement placement) noexcept {
+Result<DeviceMemory> allocate_elsewhere(Device device, std::size_t bytes, Placement placement) noexcept {
   if (!device.session().alive()) return unusable(device.session(), Operation::allocate);
   const RuntimeRecord& record = *device.session().record;
   const CurrentDevice current(record, device.number());
@@ -63,7 +63,7 @@ Result<MemoryValue> allocate_elsewhere(Device device, std::size_t bytes, Placeme
   acl::aclError code = current.code();
   void* address = nullptr;
   if (code == 0) code = record.table.aclrtMalloc(&address, bytes, malloc_policy_of(placement));
-  if (code == 0) return MemoryValue{address, bytes, device.number()};
+  if (code == 0) return DeviceMemory(device.session(), {address, bytes, device.number()});
   return refusal(record, Operation::allocate, acl::Entry::aclrtMalloc, code,
                  {.device = device.number(), .needed = bytes});
 }

@@ -50,6 +50,10 @@ Result<bool> Event::happened() const noexcept {
   return status == acl::event_status::complete;
 }
 
+Result<void, Refused<Event>> Event::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::end_event);
+}
+
 Result<float> milliseconds_between(const Event& start, const Event& end) noexcept {
   float milliseconds = 0;
   if (!start.owned_.holds()) return Error(Errc::closed, Operation::measure_events);

@@ -25,6 +25,10 @@ Result<HostRegistration> HostRegistration::of(const Device& device, std::span<st
   return HostRegistration(session, {host.data(), on_device, host.size(), device.number()});
 }
 
+Result<void, Refused<HostRegistration>> HostRegistration::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::unregister_host);
+}
+
 Result<void> detail::RegistrationPolicy::close(const Session& session, const Value& value) noexcept {
   const RuntimeRecord& runtime = *session.record;
   const CurrentDevice current(runtime, value.device);

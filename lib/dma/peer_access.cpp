@@ -65,6 +65,10 @@ Result<PeerAccess> PeerAccess::half(const Device& from, const Device& to) noexce
   return PeerAccess(from.session(), {from.number(), to.number(), false});
 }
 
+Result<void, Refused<PeerAccess>> PeerAccess::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::disable_peer_access);
+}
+
 // Both directions are given back even if the first refuses; the first error is the one returned, and what was refused is
 // left.
 Result<void> detail::PeerPolicy::close(const Session& session, Value& value) noexcept {

@@ -44,6 +44,25 @@ Result<Stream> Stream::create(const Device& device, StreamOptions options) noexc
   return Stream(device.session(), {native, device.number()});
 }
 
+Result<void> Stream::synchronize() const noexcept {
+  if (!holds()) return Error(Errc::closed, Operation::synchronize);
+  return ref().synchronize();
+}
+
+Result<void> Stream::synchronize(Deadline deadline) const noexcept {
+  if (!holds()) return Error(Errc::closed, Operation::synchronize);
+  return ref().synchronize(deadline);
+}
+
+Result<bool> Stream::idle() const noexcept {
+  if (!holds()) return Error(Errc::closed, Operation::query_stream);
+  return ref().idle();
+}
+
+Result<void, Refused<Stream>> Stream::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::end_stream);
+}
+
 namespace detail {
 
 // The stream ends whatever its tasks met.

@@ -122,8 +122,6 @@ Result<LeaseRecord*> ask_and_wait(BorrowerCore& core, Request& request, std::str
   return outcome(core, request);
 }
 
-}  // namespace
-
 template <class Access>
 Result<BasicLease<Access>> borrow_from(const Owned<BorrowerPolicy>& borrower, std::string_view name, Deadline deadline,
                                        Slice slice) noexcept {
@@ -135,8 +133,6 @@ Result<BasicLease<Access>> borrow_from(const Owned<BorrowerPolicy>& borrower, st
   DEVSHARE_TRY(lease, ask_and_wait(core, request, name, Access::mode, slice, deadline));
   return import_lent<Access>(core, lease, ReceivedTicket::decode(request.answer.ticket));
 }
-
-namespace {
 
 // Asks for some offers together and waits for all answers. On an error none of them is held.
 Result<std::vector<LeaseRecord*>> ask_together(BorrowerCore& core, std::span<Request> requests,
@@ -187,8 +183,6 @@ Result<void> borrow_together(BorrowerCore& core, std::span<const std::string_vie
   return {};
 }
 
-}  // namespace
-
 template <class Access>
 Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPolicy>& borrower,
                                                         std::span<const std::string_view> names,
@@ -206,14 +200,26 @@ Result<std::vector<BasicLease<Access>>> borrow_all_from(const Owned<BorrowerPoli
   return leases;
 }
 
-template Result<Lease> borrow_from(const Owned<BorrowerPolicy>&, std::string_view, Deadline, Slice) noexcept;
-template Result<ConstLease> borrow_from(const Owned<BorrowerPolicy>&, std::string_view, Deadline, Slice) noexcept;
-template Result<std::vector<Lease>> borrow_all_from(const Owned<BorrowerPolicy>&, std::span<const std::string_view>,
-                                                    Deadline) noexcept;
-template Result<std::vector<ConstLease>> borrow_all_from(const Owned<BorrowerPolicy>&,
-                                                         std::span<const std::string_view>, Deadline) noexcept;
-
+}  // namespace
 }  // namespace detail
+
+Result<Lease> Borrower::borrow(std::string_view name, Deadline deadline, Slice slice) const noexcept {
+  return detail::borrow_from<ReadWrite>(borrower_, name, deadline, slice);
+}
+
+Result<ConstLease> Borrower::borrow_to_read(std::string_view name, Deadline deadline, Slice slice) const noexcept {
+  return detail::borrow_from<ReadOnly>(borrower_, name, deadline, slice);
+}
+
+Result<std::vector<Lease>> Borrower::borrow_all(std::span<const std::string_view> names,
+                                                Deadline deadline) const noexcept {
+  return detail::borrow_all_from<ReadWrite>(borrower_, names, deadline);
+}
+
+Result<std::vector<ConstLease>> Borrower::borrow_all_to_read(std::span<const std::string_view> names,
+                                                             Deadline deadline) const noexcept {
+  return detail::borrow_all_from<ReadOnly>(borrower_, names, deadline);
+}
 
 Result<Lease> borrow(const Device& device, const Endpoint& endpoint, std::string_view name, Deadline deadline,
                      BorrowOptions options) noexcept {

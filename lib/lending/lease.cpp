@@ -6,7 +6,8 @@
 
 #include <sys/epoll.h>
 
-namespace devshare::detail {
+namespace devshare {
+namespace detail {
 namespace {
 
 // Looks what the lender has said, unless another thread is at that.
@@ -31,8 +32,6 @@ bool watch(const UniqueFd& epoll, int fd) noexcept {
   event.events = EPOLLIN;
   return fd < 0 || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
-
-}  // namespace
 
 Result<void> check_lease(const Owned<LeasePolicy>& owned, Mechanism mechanism) noexcept {
   if (!owned.holds() || !owned.session().alive()) return unusable(owned.session(), Operation::use_lease);
@@ -85,6 +84,8 @@ Result<int> lease_handle(const Owned<LeasePolicy>& owned) noexcept {
   return core.watched.get();
 }
 
+}  // namespace
+
 Result<void> LeasePolicy::close(const Session&, const Value& value) noexcept {
   BorrowerCore& core = *value.record->core;
   {
@@ -104,4 +105,69 @@ void LeasePolicy::abandon(const Value& value) noexcept {
   if (!value.record->core->of_parent) (void)close({}, value);
 }
 
-}  // namespace devshare::detail
+}  // namespace detail
+
+template <class Access>
+Result<void> BasicLease<Access>::check() const noexcept {
+  DEVSHARE_CHECK(detail::check_lease(lease_, mapping_.mechanism()));
+  auto there = mapping_.check();
+  if (there) return there;
+  // Gone between the two looks? Then the lender has said why.
+  DEVSHARE_CHECK(detail::check_lease(lease_, mapping_.mechanism()));
+  return there;
+}
+
+template <class Access>
+Result<DeviceSpan<typename Access::Byte>> BasicLease<Access>::checked_bytes() const& noexcept {
+  DEVSHARE_CHECK(check());
+  return mapping_.bytes();
+}
+
+template <class Access>
+bool BasicLease<Access>::wanted_back() const noexcept {
+  return detail::lease_wanted_back(lease_);
+}
+
+template <class Access>
+std::uint64_t BasicLease<Access>::generation() const noexcept {
+  return detail::lease_generation(lease_);
+}
+
+template <class Access>
+Result<std::uint64_t> BasicLease<Access>::wait_newer(std::uint64_t than, Deadline deadline) const noexcept {
+  return detail::wait_newer(lease_, than, deadline);
+}
+
+template <class Access>
+Result<int> BasicLease<Access>::native_handle() const noexcept {
+  return detail::lease_handle(lease_);
+}
+
+template <class Access>
+Result<void, Refused<BasicLease<Access>>> BasicLease<Access>::close() && noexcept {
+  auto closed = mapping_.owned().close(Operation::close_import);
+  if (!mapping_.owned().holds()) {
+    if (auto returned = lease_.close(Operation::return_lease); !returned) closed = std::move(returned);
+  }
+  if (closed) return {};
+  return Refused<BasicLease>(closed.error(), std::move(*this));
+}
+
+template <class Access>
+void BasicLease<Access>::end() noexcept {
+  if (!lease_.session().alive()) return;  // then each member does what is to be done without a runtime
+  const void* const address = mapping_.bytes().data().address();
+  auto closed = mapping_.owned().close(Operation::close_import);
+  if (closed) return;
+  if (mapping_.owned().holds()) {  // as long as it is parked the lender counts us
+    (void)lease_.release();
+    detail::ImportPolicy::park(mapping_.owned().release(), closed.error());
+  } else if (mapping_.mechanism() == Mechanism::by_key) {
+    detail::report({DiagnosticEvent::close_failed, closed.error(), address});
+  }
+}
+
+template class BasicLease<ReadWrite>;
+template class BasicLease<ReadOnly>;
+
+}  // namespace devshare

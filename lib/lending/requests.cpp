@@ -2,6 +2,8 @@
 // The dispatcher: what a borrower asks for and tells. The runtime is called here, and nowhere else on a borrower's
 // behalf.
 #include "lender_core.hpp"
+
+#include "../sharing/export_record.hpp"
 #include "remote_error.hpp"
 
 #include <algorithm>

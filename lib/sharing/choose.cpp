@@ -3,6 +3,22 @@
 #include <devshare/peer.hpp>
 
 namespace devshare {
+
+template <class K>
+Result<MemoryFor<K>> allocate_for(const Device& device, std::size_t bytes, Placement placement) noexcept {
+  if constexpr (std::is_same_v<K, by_key>) {
+    return DeviceMemory::allocate(device, bytes, placement);
+  } else {
+    DEVSHARE_TRY(handle, PhysicalHandle::allocate(device, bytes, placement));
+    DEVSHARE_TRY(mapping, Mapping::of(std::move(handle)));
+    return mapping;
+  }
+}
+template Result<DeviceMemory> allocate_for<by_key>(const Device&, std::size_t, Placement) noexcept;
+template Result<Mapping> allocate_for<v1>(const Device&, std::size_t, Placement) noexcept;
+template Result<Mapping> allocate_for<v2>(const Device&, std::size_t, Placement) noexcept;
+template Result<Mapping> allocate_for<fabric>(const Device&, std::size_t, Placement) noexcept;
+
 namespace {
 
 // Exports the least memory there is by K and gives it back: what a product refuses, it refuses here (R35).

@@ -82,6 +82,24 @@ Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice, 
   return ticket_for(record, part, access);
 }
 
+template <class M>
+Result<Ticket<M>> TicketOffice<M>::admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
+                                      AccessMode access) noexcept {
+  DEVSHARE_TRY(bytes, detail::admit(owned, pids, slice, access));
+  return Ticket<M>(bytes);
+}
+
+template <class M>
+Result<Ticket<M>> TicketOffice<M>::issue(const Owned<ExportPolicy>& owned, Slice slice, AccessMode access) noexcept {
+  DEVSHARE_TRY(bytes, issue_ticket(owned, slice, access));
+  return Ticket<M>(bytes);
+}
+
+template struct TicketOffice<by_key>;
+template struct TicketOffice<v1>;
+template struct TicketOffice<v2>;
+template struct TicketOffice<fabric>;
+
 void ExportPolicy::abandon(const Value& value) noexcept { delete value.record; }
 
 const void* ExportPolicy::identity(const Value& value) noexcept { return value.record->identity; }

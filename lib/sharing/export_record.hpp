@@ -23,6 +23,11 @@ struct ExportRecord {
 Result<void> admit_to_key(const Session& session, const ExportRecord& record, std::span<std::int32_t> pids) noexcept;
 Result<void> admit_to_handle(const Session& session, const ExportRecord& record, std::span<std::int32_t> pids) noexcept;
 
+// A ticket as bytes, whatever it goes by.
+Result<TicketBytes> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
+                          AccessMode access) noexcept;
+Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice, AccessMode access) noexcept;
+
 // Ends the export in the runtime. A handle has nothing to end: its export stays with it (R27).
 Result<void> close_key(const Session& session, const ExportRecord& record) noexcept;
 

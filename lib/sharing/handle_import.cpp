@@ -55,22 +55,26 @@ Result<void> close_by_handle(ImportRecord& record) noexcept {
   return {};
 }
 
-Result<void, Refused<ImportedHandle>> extend_import(Owned<ImportPolicy>& import, ImportedHandle&& handle) noexcept {
+}  // namespace detail
+
+template <class Access>
+Result<void, Refused<ImportedHandle>> BasicImportedMapping<Access>::extend(ImportedHandle&& handle) & noexcept {
   constexpr Operation operation = Operation::map_memory;
   const auto refuse = [&](const Error& error) { return Refused<ImportedHandle>(error, std::move(handle)); };
-  if (!import.session().alive()) return refuse(unusable(import.session(), operation));
-  if (!handle.owned().session().alive()) return refuse(unusable(handle.owned().session(), operation));
-  ImportValue value = import.value();
+  if (!import_.session().alive()) return refuse(detail::unusable(import_.session(), operation));
+  if (!handle.owned().session().alive()) return refuse(detail::unusable(handle.owned().session(), operation));
+  detail::ImportValue value = import_.value();
   if (!value.record->piecewise) return refuse(Error(Errc::invalid_argument, operation, {.device = value.device}));
-  Range& range = *value.record->range;
-  if (auto mapped = map_piece(range, handle.owned().value().record, operation); !mapped) return refuse(mapped.error());
+  detail::Range& range = *value.record->range;
+  detail::HandleRecord* const piece = handle.owned().value().record;
+  if (auto mapped = detail::map_piece(range, piece, operation); !mapped) return refuse(mapped.error());
   (void)std::move(handle).release();
   value.size = range.mapped();
-  import.set_value(value);
+  import_.set_value(value);
   return {};
 }
-
-}  // namespace detail
+template Result<void, Refused<ImportedHandle>> ImportedMapping::extend(ImportedHandle&&) & noexcept;
+template Result<void, Refused<ImportedHandle>> ImportedConstMapping::extend(ImportedHandle&&) & noexcept;
 
 Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const Device& device,
                                             Populate populate) noexcept {

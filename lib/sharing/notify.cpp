@@ -71,6 +71,10 @@ Result<void> SharedNotify::reset() const noexcept {
                                                 &native, std::size_t{1});
 }
 
+Result<void, Refused<SharedNotify>> SharedNotify::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::end_notify);
+}
+
 Result<ImportedNotify> ImportedNotify::open(const ReceivedNotifyTicket& ticket, const Device& device) noexcept {
   DEVSHARE_CHECK(detail::check_sync_ticket(ticket.fields(), device, Operation::import_notify));
   NotifyValue value;
@@ -84,6 +88,10 @@ Result<ImportedNotify> ImportedNotify::open(const ReceivedNotifyTicket& ticket, 
 
 Result<void> ImportedNotify::record(const StreamRef& stream) const noexcept {
   return in_stream<&Table::aclrtRecordNotify>(owned_, stream, Operation::record_notify);
+}
+
+Result<void, Refused<ImportedNotify>> ImportedNotify::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::end_notify);
 }
 
 Result<void> detail::NotifyPolicy::close(const Session& session, const Value& value) noexcept {

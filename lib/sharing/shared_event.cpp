@@ -66,6 +66,10 @@ Result<EventTicket> SharedEvent::ticket() const noexcept {
   return EventTicket(detail::encode_sync_ticket(detail::SyncKind::event, fields));
 }
 
+Result<void, Refused<SharedEvent>> SharedEvent::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::end_event);
+}
+
 Result<ImportedEvent> ImportedEvent::open(const ReceivedEventTicket& ticket, const Device& device) noexcept {
   DEVSHARE_CHECK(detail::check_sync_ticket(ticket.fields(), device, Operation::import_event));
   acl::aclrtIpcEventHandle handle{};
@@ -74,6 +78,10 @@ Result<ImportedEvent> ImportedEvent::open(const ReceivedEventTicket& ticket, con
   DEVSHARE_CHECK(call_on<&Table::aclrtIpcOpenEventHandle>(device.session(), device.number(), Operation::import_event,
                                                           handle, &native));
   return ImportedEvent(device.session(), {native, device.number()});
+}
+
+Result<void, Refused<ImportedEvent>> ImportedEvent::close() && noexcept {
+  return detail::close_or_give_back(*this, owned_, Operation::end_event);
 }
 
 Result<void> detail::SharedEventPolicy::close(const Session& session, const Value& value) noexcept {

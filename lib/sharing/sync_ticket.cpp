@@ -80,4 +80,13 @@ Result<void> check_sync_ticket(const SyncTicketFields& fields, const Device& dev
 }
 
 }  // namespace detail
+
+template <detail::SyncKind kind>
+Result<ReceivedSyncTicket<kind>> ReceivedSyncTicket<kind>::decode(std::span<const std::byte> bytes) noexcept {
+  DEVSHARE_TRY(fields, detail::decode_sync_ticket(kind, bytes));
+  return ReceivedSyncTicket(fields);
+}
+template class ReceivedSyncTicket<detail::SyncKind::notify>;
+template class ReceivedSyncTicket<detail::SyncKind::event>;
+
 }  // namespace devshare

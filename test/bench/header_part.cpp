@@ -5,25 +5,10 @@
 #include <fmt/format.h>
 
 namespace devshare::bench {
-namespace {
-
-struct Header {
-  const char* name;
-  long most_lines;
-  double most_mib;
-};
-constexpr Header headers[] = {
-    {"devshare/memory.hpp", 36'000, 80},
-    {"devshare/exported.hpp", 36'000, 80},
-    {"devshare/imported.hpp", 36'000, 80},
-    {"devshare/devshare.hpp", 55'000, 110},
-};
-
-}  // namespace
 
 std::vector<Row> header_rows() {
   std::vector<Row> rows;
-  for (const Header& header : headers) {
+  for (const test::HeaderBound& header : test::header_bounds) {
     const test::HeaderCost cost = test::cost_of_including({header.name});
     if (!cost.problem.empty()) {
       rows.push_back(not_measured(header.name, cost.problem));

@@ -7,6 +7,19 @@
 
 namespace devshare::test {
 
+// What a header may cost with g++ 12.
+struct HeaderBound {
+  const char* name;
+  long most_lines;  // that g++ -E -P leaves
+  double most_mib;  // of memory to compile an empty program with it; one machine differs from another by 1 %
+};
+inline constexpr HeaderBound header_bounds[] = {
+    {"devshare/memory.hpp", 36'000, 80},
+    {"devshare/exported.hpp", 36'000, 80},
+    {"devshare/imported.hpp", 36'000, 80},
+    {"devshare/devshare.hpp", 55'000, 110},
+};
+
 struct HeaderCost {
   std::string problem;              // what the compiler said, when it failed
   long lines = 0;                   // that g++ -E -P leaves
