@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tools/build.sh
 . tools/build.sh
 
-need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev python3 dpkg-dev
+need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev libssl-dev python3 dpkg-dev
 directory=build/g++ # which test/run.sh goes on with
 configure g++ "$directory" -Dtests=false
 build "$directory" examples

@@ -28,8 +28,8 @@ for option in "$@"; do
   esac
 done
 
-need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev catch2 python3 cmake clang clang-tidy lld \
-  libclang-rt-dev valgrind dpkg-dev
+need g++ meson ninja-build pkg-config libfmt-dev libexpected-dev libcli11-dev libssl-dev catch2 python3 cmake clang \
+  clang-tidy lld libclang-rt-dev valgrind dpkg-dev
 
 directory=build/$compiler${sanitize:+-$sanitize}
 [ "$exceptions" = true ] || directory=$directory-no-exceptions
