@@ -5,7 +5,7 @@
 A case is one source file. Its comments say what is expected: see tools/refused.py. What stands between
 `#ifdef DEVSHARE_BAD` and `#endif` is the mistake; without it the file must compile. There may be several, each for
 itself: an error at a line of each is wanted, and every expected message must be in what the compiler prints there. An
-error of another kind, or elsewhere, is a failed case. The good half is built as an ordinary target, so that
+error of another kind, or elsewhere, is a failed case. The good half is in a target that nobody builds, so that
 compile_commands.json holds its flags; this program runs that command again with -fsyntax-only, as it is and with the
 macro.
 

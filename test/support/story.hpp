@@ -48,10 +48,12 @@ using Bytes = std::vector<std::byte>;
 // Messages, given values and texts are at most this long.
 inline constexpr std::size_t max_story_message = std::size_t{96} * 1024;
 
-// A value in a failure's text: formatted where it can be, an enum as its number.
+// A value in a failure's text: formatted where it can be, an enum as its number, a refusal as its error.
 template <class T>
 std::string in_words(const T& value) {
-  if constexpr (fmt::is_formattable<T>::value) {
+  if constexpr (requires { value.error(); }) {
+    return in_words(value.error());
+  } else if constexpr (fmt::is_formattable<T>::value) {
     return fmt::format("{}", value);
   } else if constexpr (std::is_enum_v<T>) {
     return fmt::format("{}", static_cast<long long>(value));
