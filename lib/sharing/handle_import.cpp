@@ -73,8 +73,8 @@ Result<void, Refused<ImportedHandle>> BasicImportedMapping<Access>::extend(Impor
   import_.set_value(value);
   return {};
 }
-template Result<void, Refused<ImportedHandle>> ImportedMapping::extend(ImportedHandle&&) & noexcept;
-template Result<void, Refused<ImportedHandle>> ImportedConstMapping::extend(ImportedHandle&&) & noexcept;
+template Result<void, Refused<ImportedHandle>> BasicImportedMapping<ReadWrite>::extend(ImportedHandle&&) & noexcept;
+template Result<void, Refused<ImportedHandle>> BasicImportedMapping<ReadOnly>::extend(ImportedHandle&&) & noexcept;
 
 Result<ImportedHandle> ImportedHandle::open(const ReceivedTicket& ticket, const Device& device,
                                             Populate populate) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What enqueuing takes from the allocator: nothing, once a stream has been busy.
-#include "stream_session.hpp"
 #include "support/watchdog.hpp"
+#include "unit/stream_session.hpp"
 
 #include <cstdlib>
 #include <new>
