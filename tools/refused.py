@@ -74,8 +74,9 @@ def commands_by_source(database):
     return found
 
 
-def run_tool(tool, program, command, source, *defines):
-    """(exit status, everything it printed) of a look at a source with the flags of a command"""
+def run_tool(tool, program, command, source, *defines, whole=False):
+    """(exit status, everything it printed) of a look at a source with the flags of a command; of a compilation to the
+    end, where `whole` says so"""
     directory, arguments = command
     arguments = arguments + [f"-D{name}" for name in defines]
     if tool == "clang-tidy":
@@ -83,7 +84,8 @@ def run_tool(tool, program, command, source, *defines):
         line = [program, f"--checks=-*,{check}", f"--warnings-as-errors={check}", "--quiet", str(source), "--"]
         line += arguments
     else:
-        line = [program, *arguments, "-fsyntax-only", "-fdiagnostics-color=never", str(source)]
+        line = [program, *arguments, *(["-c", "-o", os.devnull] if whole else ["-fsyntax-only"])]
+        line += ["-fdiagnostics-color=never", str(source)]
         line += ["-Wconsumed", "-ferror-limit=0"] if tool == "clang" else ["-Wno-attributes=clang::"]
     environment = dict(os.environ, LC_ALL="C")
     look = {"capture_output": True, "text": True, "errors": "replace", "timeout": 300}

@@ -77,7 +77,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is returned when this object e
   DEVSHARE_READS DeviceSpan<typename Access::Byte> bytes() const& noexcept DEVSHARE_LIFETIMEBOUND { return mapping_.bytes(); }
   DeviceSpan<typename Access::Byte> bytes() && = delete;  // the lease ends with the temporary: keep it in a named object
   // The same, once check() has nothing to say.
-  DEVSHARE_READS DEVSHARE_API Result<DeviceSpan<typename Access::Byte>> checked_bytes() const& noexcept DEVSHARE_LIFETIMEBOUND;
+  DEVSHARE_READS DEVSHARE_API Result<DeviceSpan<typename Access::Byte>> checked_bytes() const& noexcept
+      DEVSHARE_LIFETIMEBOUND;
   DEVSHARE_READS std::size_t size() const noexcept { return mapping_.size(); }
   DEVSHARE_READS Mechanism mechanism() const noexcept { return mapping_.mechanism(); }
   DEVSHARE_READS Device device() const noexcept { return mapping_.device(); }
@@ -148,8 +149,8 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the connection is for borrowing: keep it,
   // Several offers at once, all of them or none, in the order of the names.
   DEVSHARE_READS DEVSHARE_API Result<std::vector<Lease>> borrow_all(std::span<const std::string_view> names,
                                                                     Deadline deadline) const noexcept;
-  DEVSHARE_READS DEVSHARE_API Result<std::vector<ConstLease>> borrow_all_to_read(std::span<const std::string_view> names,
-                                                                                 Deadline deadline) const noexcept;
+  DEVSHARE_READS DEVSHARE_API Result<std::vector<ConstLease>> borrow_all_to_read(
+      std::span<const std::string_view> names, Deadline deadline) const noexcept;
 
   // Ends the connection once its last lease has ended. Errors: closed, forked, runtime_gone.
   DEVSHARE_CONSUMES Result<void> close() && noexcept { return borrower_.close(Operation::borrow); }

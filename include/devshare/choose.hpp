@@ -154,7 +154,9 @@ template <class K>
 using MemoryFor = std::conditional_t<std::is_same_v<K, by_key>, DeviceMemory, Mapping>;
 
 template <class K>
-DEVSHARE_API Result<MemoryFor<K>> allocate_for(const Device& device, std::size_t bytes, Placement placement = {}) noexcept;
+  requires(std::is_same_v<K, by_key> || detail::HandleKind<K>)
+DEVSHARE_API Result<MemoryFor<K>> allocate_for(const Device& device, std::size_t bytes,
+                                               Placement placement = {}) noexcept;
 
 template <class K, class Owner>
 auto export_for(Owner&& owner) noexcept {

@@ -61,7 +61,8 @@ template <class M>
 struct TicketOffice {
   DEVSHARE_API static Result<Ticket<M>> admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids,
                                               Slice slice, AccessMode access) noexcept;
-  DEVSHARE_API static Result<Ticket<M>> issue(const Owned<ExportPolicy>& owned, Slice slice, AccessMode access) noexcept;
+  DEVSHARE_API static Result<Ticket<M>> issue(const Owned<ExportPolicy>& owned, Slice slice,
+                                              AccessMode access) noexcept;
 };
 
 template <class Owner>

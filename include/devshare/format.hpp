@@ -34,7 +34,7 @@ struct fmt::formatter<devshare::Error> {
   template <class Context>
   auto format(const devshare::Error& error, Context& context) const {
     auto out = context.out();
-    for (const char c : devshare::to_string(error, long_form)) *out++ = c;  // format_to makes all of fmt in each program
+    for (const char c : devshare::to_string(error, long_form)) *out++ = c;  // format_to makes all of fmt anew
     return out;
   }
 };

@@ -112,7 +112,7 @@ class DEVSHARE_CONSUMABLE [[nodiscard("the memory is freed when this object ends
   DEVSHARE_READS bool holds() const noexcept { return owned_.holds(); }
 
  private:
-  friend Result<DeviceMemory> detail::allocate_elsewhere(Device device, std::size_t bytes, Placement placement) noexcept;
+  friend Result<DeviceMemory> detail::allocate_elsewhere(Device, std::size_t, Placement) noexcept;
   DeviceMemory(const detail::Session& session, const detail::MemoryValue& value) noexcept : owned_(session, value) {}
 
   template <class T>

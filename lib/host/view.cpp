@@ -63,12 +63,12 @@ void* view_of(const void* device_address, std::size_t size, ViewAccess access, d
   bool read_only = block.read_only();
   for (const PinnedBlock& piece : behind) read_only = read_only || piece.read_only();
   if (access == ViewAccess::read_write && read_only) return no_view(why, {.reason = Reason::read_only});
-  // Each is shown in its place, so that the whole is contiguous. The last first: what was pinned, and made, last is what
+  std::byte* const view = block.view();
+  // Each is shown in its place, so that the whole is contiguous. The last first: what was made and pinned last is what
   // the processor still has at hand.
   for (auto piece = behind.rbegin(); piece != behind.rend(); ++piece) {
-    if (piece->view() == nullptr) return no_view(why, last_cause());
+    if (view == nullptr || piece->view() == nullptr) return no_view(why, last_cause());
   }
-  std::byte* const view = block.view();
   return view != nullptr ? view + offset : no_view(why, last_cause());
 }
 

@@ -5,6 +5,7 @@
 namespace devshare {
 
 template <class K>
+  requires(std::is_same_v<K, by_key> || detail::HandleKind<K>)
 Result<MemoryFor<K>> allocate_for(const Device& device, std::size_t bytes, Placement placement) noexcept {
   if constexpr (std::is_same_v<K, by_key>) {
     return DeviceMemory::allocate(device, bytes, placement);

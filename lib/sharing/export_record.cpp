@@ -84,7 +84,7 @@ Result<TicketBytes> issue_ticket(const Owned<ExportPolicy>& owned, Slice slice, 
 
 template <class M>
 Result<Ticket<M>> TicketOffice<M>::admit(const Owned<ExportPolicy>& owned, std::span<const BarePid> pids, Slice slice,
-                                      AccessMode access) noexcept {
+                                         AccessMode access) noexcept {
   DEVSHARE_TRY(bytes, detail::admit(owned, pids, slice, access));
   return Ticket<M>(bytes);
 }

@@ -51,7 +51,7 @@ inline constexpr std::size_t max_story_message = std::size_t{96} * 1024;
 // A value in a failure's text: formatted where it can be, an enum as its number, a refusal as its error.
 template <class T>
 std::string in_words(const T& value) {
-  if constexpr (requires { value.error(); }) {
+  if constexpr (requires { value.error(), value.kind(); }) {
     return in_words(value.error());
   } else if constexpr (fmt::is_formattable<T>::value) {
     return fmt::format("{}", value);
