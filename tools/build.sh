@@ -43,7 +43,7 @@ configure() {
   rm -rf "$configure_directory"
   configure_linker=${CXX_LD-$(lld_if_it_links "$configure_compiler")}
   command -v ccache >/dev/null 2>&1 && configure_compiler="ccache $configure_compiler"
-  # Lines for a trace are enough, and a quarter of the time less than all that a debugger could ask for: CXXFLAGS=-g.
+  # Lines for a trace are enough, and an eighth of the time less than all that a debugger could ask for: CXXFLAGS=-g.
   env CXX="$configure_compiler" CXXFLAGS="-g1 ${CXXFLAGS-}" ${configure_linker:+CXX_LD=$configure_linker} \
     meson setup "$configure_directory" "$@" ||
     give_up "the build could not be configured"
