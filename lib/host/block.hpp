@@ -96,6 +96,7 @@ class PinnedBlock {
   // The private view of the whole block, made now if there is none (a kernel launch or devshare/host.hpp asks).
   // Null with a refusal recorded when it cannot be mapped or the exporter is gone.
   std::byte* view() const;
+  bool may_be_viewed() const;  // false with a refusal recorded: without access, or the exporter is gone
 
   // For the files that include block_record.hpp.
   Block* record() const noexcept { return block_; }

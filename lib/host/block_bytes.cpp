@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -88,6 +89,25 @@ std::byte* show_piece(Block& block) {
   block.view.store(view, std::memory_order_release);
   state.get().views.fetch_add(1, std::memory_order_relaxed);
   return view;
+}
+
+bool is_shown(const PinnedBlock& piece) noexcept {
+  return piece.record()->view.load(std::memory_order_acquire) != nullptr;
+}
+
+// Shows pieces of which none is shown. The last first: what was made and pinned last is what the processor still has at
+// hand, and it is quicker for the kernel too.
+bool show_pieces(AliasRange& alias, std::span<const PinnedBlock> pieces) {
+  const PinnedBlock& last = pieces.back();
+  AliasRange::Room room(alias, pieces.front().base(), last.base() + last.backed() - pieces.front().base());
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    Block& block = *piece->record();
+    std::byte* const view = room.show(block.base, block.backed, block.descriptor, writable(block), block.populate);
+    if (view == nullptr) return false;
+    block.view.store(view, std::memory_order_release);
+    state.get().views.fetch_add(1, std::memory_order_relaxed);
+  }
+  return true;
 }
 
 // Maps the block; `closed` tells whether that closed its descriptor.
@@ -267,6 +287,19 @@ std::byte* map_block(Block& block) {
   std::byte* const view = map_and_tell(block, &closed);
   if (view != nullptr && block.origin == Origin::imported) forget_cold_import(block);
   return view;
+}
+
+bool map_pieces(std::span<const PinnedBlock> pieces) {
+  if (pieces.empty()) return true;
+  AliasRange& alias = *pieces.front().record()->alias;
+  const auto alone = alias.alone();
+  for (auto next = pieces.begin(); next != pieces.end();) {
+    const auto hidden = std::find_if_not(next, pieces.end(), is_shown);
+    const auto end = std::find_if(hidden, pieces.end(), is_shown);
+    if (hidden != end && !show_pieces(alias, {hidden, end})) return false;
+    next = end;
+  }
+  return true;
 }
 
 void open_block_bytes(Block& block, UniqueFd descriptor, std::uint64_t file_offset) noexcept {

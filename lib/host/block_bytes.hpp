@@ -12,6 +12,8 @@
 
 #include <sys/types.h>
 
+#include <span>
+
 namespace devshare::host {
 
 // Bytes copied before the switch to a mapping.
@@ -26,6 +28,10 @@ int move_block(Block& to, std::uint64_t to_offset, Block& from, std::uint64_t fr
 
 // The view of the block, made now if there is none. Null with errno set when the kernel gives no mapping.
 std::byte* map_block(Block& block);
+
+// The same for pieces that lie one behind the other in one reservation, all of them or as many as the kernel gives.
+// False with errno set.
+bool map_pieces(std::span<const PinnedBlock> pieces);
 
 // Gives a block that is not published yet its bytes: `descriptor` from `file_offset` on.
 void open_block_bytes(Block& block, UniqueFd descriptor, std::uint64_t file_offset) noexcept;

@@ -86,16 +86,19 @@ EndedPins::~EndedPins() {
   for (const Sum& sum : sums_) give_up(sum);
 }
 
-std::byte* PinnedBlock::view() const {
+bool PinnedBlock::may_be_viewed() const {
   if (block_->watch.gone()) {
     (void)refuse(acl::code::rt_drv_internal, Reason::exporter_gone, "the exporter has no longer this memory");
-    return nullptr;
+    return false;
   }
-  if (!accessible()) {
-    (void)refuse(acl::code::rt_drv_internal, Reason::no_access,
-                 "this memory was mapped without access: aclrtMemSetAccess gives it");
-    return nullptr;
-  }
+  if (accessible()) return true;
+  (void)refuse(acl::code::rt_drv_internal, Reason::no_access,
+               "this memory was mapped without access: aclrtMemSetAccess gives it");
+  return false;
+}
+
+std::byte* PinnedBlock::view() const {
+  if (!may_be_viewed()) return nullptr;
   std::byte* const view = map_block(*block_);
   if (view == nullptr) (void)refuse_mapping(block_->backed, errno);
   return view;

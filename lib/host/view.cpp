@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What devshare/instrument.hpp shows of the state of the runtime: counters, device state, and a kernel's view of memory.
 #include "block.hpp"
+#include "block_bytes.hpp"
 #include "events.hpp"
 #include "exports.hpp"
 #include "failure.hpp"
@@ -8,6 +9,7 @@
 #include "imports.hpp"
 #include "ledger.hpp"
 #include "lifecycle.hpp"
+#include "mapping_limit.hpp"
 #include "notifies.hpp"
 #include "physical.hpp"
 #include "pieces.hpp"
@@ -21,7 +23,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <vector>
 
 namespace devshare::host {
@@ -63,13 +67,15 @@ void* view_of(const void* device_address, std::size_t size, ViewAccess access, d
   bool read_only = block.read_only();
   for (const PinnedBlock& piece : behind) read_only = read_only || piece.read_only();
   if (access == ViewAccess::read_write && read_only) return no_view(why, {.reason = Reason::read_only});
+  const auto may_be_viewed = [](const PinnedBlock& piece) { return piece.may_be_viewed(); };
   std::byte* const view = block.view();
-  // Each is shown in its place, so that the whole is contiguous. The last first: what was made and pinned last is what
-  // the processor still has at hand.
-  for (auto piece = behind.rbegin(); piece != behind.rend(); ++piece) {
-    if (view == nullptr || piece->view() == nullptr) return no_view(why, last_cause());
+  if (view == nullptr || !std::all_of(behind.begin(), behind.end(), may_be_viewed)) return no_view(why, last_cause());
+  // Each is shown in its place, so that the whole is contiguous.
+  if (!map_pieces(behind)) {
+    (void)refuse_mapping(block.backed(), errno);
+    return no_view(why, last_cause());
   }
-  return view != nullptr ? view + offset : no_view(why, last_cause());
+  return view + offset;
 }
 
 }  // namespace devshare::host
