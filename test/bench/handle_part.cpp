@@ -47,28 +47,22 @@ void measure_shares(std::vector<Row>* rows) {
     ways.push_back(by_devshare_handles(Touch::views));
     return ways;
   }());
-  struct Size {
-    const char* name;
-    std::size_t bytes;
-    std::size_t shares;
-  };
-  for (const Size& size : {Size{"2 MiB", 2 * MiB, 80}, Size{"64 MiB", 64 * MiB, 80}, Size{"1 GiB", 1024 * MiB, 60}}) {
-    const auto contender = [&](const char* name, std::uint32_t way) {
-      return Contender{fmt::format("{}, {}", name, size.name),
-                       [&driver, size, way] { return driver.turn(way, size.bytes, size.shares); }};
+  for (const auto& [size, bytes] : {std::pair{"2 MiB", 2 * MiB}, {"64 MiB", 64 * MiB}, {"1 GiB", 1024 * MiB}}) {
+    const auto measure = [&, size = size, bytes = bytes](const char* touch, std::uint32_t hand, std::uint32_t handle,
+                                                         int turns) {
+      const auto name = [&](const char* who) { return fmt::format("{}, {}, {}", who, touch, size); };
+      const std::vector<Figures> figures = alternate(
+          {
+              driver.contender(name("by hand"), hand, bytes),
+              driver.contender(name("by hand, again"), hand, bytes),
+              driver.contender(name("handle"), handle, bytes),
+          },
+          turns);
+      rows->push_back(judge(fmt::format("share by handle of {}, {} / by hand", size, touch), figures[2], figures[0],
+                            Goal::at_most, 1.10, ratio(figures[1], figures[0])));
     };
-    const std::vector<Figures> figures = alternate({
-        contender("by hand, copies", hand_copies),
-        contender("by hand, copies, again", hand_copies),
-        contender("handle, copies", handle_copies),
-        contender("by hand, views", hand_views),
-        contender("by hand, views, again", hand_views),
-        contender("handle, views", handle_views),
-    });
-    for (const auto& [measure, peer] : {std::pair{"copies", std::size_t{0}}, {"views", std::size_t{3}}}) {
-      rows->push_back(judge(fmt::format("share by handle of {}, {} / by hand", size.name, measure), figures[peer + 2],
-                            figures[peer], Goal::at_most, 1.10, ratio(figures[peer + 1], figures[peer])));
-    }
+    measure("copies", hand_copies, handle_copies, turns_with_copies);
+    measure("views", hand_views, handle_views, turns_with_views);
   }
 }
 

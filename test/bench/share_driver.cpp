@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share_driver.hpp"
 
-#include "rounds.hpp"
-
 #include <utility>
 
 namespace devshare::bench {
@@ -28,6 +26,10 @@ double ShareDriver::turn(std::uint32_t way, std::size_t bytes, std::size_t share
     importer_->line().receive<char>();
     ways_[way]->end();
   });
+}
+
+Contender ShareDriver::contender(std::string name, std::uint32_t way, std::size_t bytes) const {
+  return {std::move(name), [this, way, bytes] { return turn(way, bytes, shares_in_turn); }};
 }
 
 void ShareDriver::import_as_told(const Line& line) const {
