@@ -51,6 +51,37 @@ std::size_t mapped_files() {
   return files;
 }
 
+// Takes mappings up to the kernel's limit.
+class Filler {
+ public:
+  Filler() {
+    taken_.reserve(200'000);
+    // Shared anonymous pages are a mapping each, whatever lies beside them.
+    while (taken_.size() < taken_.capacity()) {
+      void* const one = ::mmap(nullptr, page_, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      if (one == MAP_FAILED) break;
+      taken_.push_back(one);
+    }
+    full_ = taken_.size() < taken_.capacity();
+  }
+  ~Filler() { give_back(taken_.size()); }
+  Filler(const Filler&) = delete;
+  Filler& operator=(const Filler&) = delete;
+
+  bool full() const { return full_; }
+  void give_back(std::size_t count) {
+    for (; count > 0; --count) {
+      ::munmap(taken_.back(), page_);
+      taken_.pop_back();
+    }
+  }
+
+ private:
+  const std::size_t page_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<void*> taken_;
+  bool full_ = false;
+};
+
 }  // namespace
 
 TEST_CASE("pieces that nobody views cost no mapping, and one each when somebody does") {
@@ -189,22 +220,17 @@ TEST_CASE("a process without mappings to spare is told the limit, and maps again
     session.fill_in(place);
     const auto handle = session.physical(piece_size, on_host());
     const Counters before = counters();
-    // Shared anonymous pages are a mapping each, whatever lies beside them: up to the kernel's limit.
-    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    std::vector<void*> filler;
-    filler.reserve(200'000);
-    while (filler.size() < filler.capacity()) {
-      void* const one = ::mmap(nullptr, page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-      if (one == MAP_FAILED) break;
-      filler.push_back(one);
-    }
-    const bool full = filler.size() < filler.capacity();
     devshare::detail::Cause why;
-    void* const seen = view_of(place, piece_size, ViewAccess::read, &why);
-    const acl::aclError mapped = session.acl.aclrtMapMem(own + piece_size, piece_size, 0, handle, 0);
-    const Reason reason = last_reason();
-    for (void* const one : filler) ::munmap(one, page);
-    demand(full, "vm.max_map_count is reached");
+    void* seen = nullptr;
+    acl::aclError mapped = 0;
+    Reason reason{};
+    {
+      const Filler filler;
+      demand(filler.full(), "vm.max_map_count is reached");
+      seen = view_of(place, piece_size, ViewAccess::read, &why);
+      mapped = session.acl.aclrtMapMem(own + piece_size, piece_size, 0, handle, 0);
+      reason = last_reason();
+    }
     demand(seen == nullptr && why.reason == Reason::mapping_limit, "no view");
     demand(mapped == code::rt_memory_allocation && reason == Reason::mapping_limit, "no mapping of the host's memory");
     demand(counters() == before, "nothing is left behind");
@@ -216,8 +242,41 @@ TEST_CASE("a process without mappings to spare is told the limit, and maps again
   CHECK(end.good());
 }
 
+TEST_CASE("a view across pieces that finds too few mappings shows what it can, and the rest when there are more") {
+  if (devshare::test::sees_leaks()) DEVSHARE_SKIP("this sanitizer needs mappings of its own");
+  const auto end = in_child([] {
+    constexpr std::size_t pieces = 6;
+    PhysicalSession session;
+    std::byte* const place = session.reserve(pieces * piece_size);
+    for (std::size_t i = 0; i < pieces; ++i) session.fill_in(place + i * piece_size);
+    std::byte* const first = view(place);
+    demand(first != nullptr, "the first");
+    first[0] = std::byte{1};
+    devshare::detail::Cause why;
+    std::size_t shown = 0;
+    {
+      Filler filler;
+      demand(filler.full(), "vm.max_map_count is reached");
+      filler.give_back(3);  // for some of the pieces and not for all
+      demand(view_of(place, pieces * piece_size, ViewAccess::read, &why) == nullptr, "refused");
+      shown = counters().views;
+      demand(first[0] == std::byte{1}, "what was seen before is seen still");
+    }
+    demand(why.reason == Reason::mapping_limit, "for want of mappings");
+    demand(shown > 1 && shown < pieces, "some are shown, and some are not");
+    const auto bytes = pattern(pieces * piece_size);
+    demand(session.write(place, bytes) == 0, "written");
+    demand(view(place, bytes.size()) == first, "all are shown, in their places");
+    demand(std::memcmp(first, bytes.data(), bytes.size()) == 0, "with what was written");
+    demand(counters().views == pieces, "each of them once");
+  });
+  INFO(end.in_words());
+  CHECK(end.good());
+}
+
 TEST_CASE("R4: forking while other threads map, view, copy and unmap never hangs and hurts neither side") {
   const devshare::test::Watchdog watchdog("forks under load", std::chrono::seconds(240));
+  constexpr std::size_t pieces = 3;
   PhysicalSession session;
   const Counters before = counters();
   std::atomic<bool> stop{false};
@@ -233,12 +292,14 @@ TEST_CASE("R4: forking while other threads map, view, copy and unmap never hangs
       while (!stop) {
         void* place = nullptr;
         acl::aclrtDrvMemHandle handle = nullptr;
-        must(acl.aclrtReserveMemAddress(&place, 2 * piece_size, 0, nullptr, 0));
+        must(acl.aclrtReserveMemAddress(&place, (pieces + 1) * piece_size, 0, nullptr, 0));
         must(acl.aclrtMallocPhysical(&handle, piece_size, &property, 0));
-        must(acl.aclrtMapMem(place, piece_size, 0, handle, 0));
+        const auto piece = [&](std::size_t i) { return static_cast<std::byte*>(place) + i * piece_size; };
+        for (std::size_t i = 0; i < pieces; ++i) must(acl.aclrtMapMem(piece(i), piece_size, 0, handle, 0));
         must(acl.aclrtMemcpy(place, bytes.size(), bytes.data(), bytes.size(), acl::memcpy_kind::host_to_device));
         if (view_of(place, 1, ViewAccess::read) == nullptr) ++wrong;
-        must(acl.aclrtUnmapMem(place));
+        if (view_of(place, pieces * piece_size, ViewAccess::read) == nullptr) ++wrong;
+        for (std::size_t i = 0; i < pieces; ++i) must(acl.aclrtUnmapMem(piece(i)));
         must(acl.aclrtFreePhysical(handle));
         must(acl.aclrtReleaseMemAddress(place));
       }
