@@ -50,13 +50,12 @@ class AliasRange {
     std::uint64_t empty_ = 0;
   };
 
-  // What show() returned is shown no more. In the range touching it faults: never an munmap there, since another
-  // thread's mapping could fall into the hole.
+  // What show() returned is shown no more. In the range touching it faults, and the place stays reserved: never an
+  // munmap there, since another mapping could fall into a hole that stays.
   void hide(std::byte* shown, std::uint64_t bytes) noexcept;
 
  private:
   std::byte* begin() noexcept;  // reserved at the first call; null with errno set
-  std::byte* reserve() const noexcept;
   std::uint64_t reserved_bytes() const noexcept;
   static std::byte* begin_in(std::byte* reserved) noexcept;
 
