@@ -17,35 +17,37 @@ constexpr int access_of(bool writable) noexcept { return writable ? PROT_READ | 
 
 constexpr int sharing(bool populate) noexcept { return MAP_SHARED | (populate ? MAP_POPULATE : 0); }
 
-// Where ranges are to lie: behind the window and half as long. On every kind of build that is more than 100 GiB below
-// the highest place that the kernel begins to look from.
-struct Area {
-  std::uintptr_t begin;
-  std::uint64_t bytes;
-};
-
-Area area() noexcept {
-  const WindowMap& window = *window_map.load(std::memory_order_acquire);
-  return {window.begin + window.bytes, window.bytes / 2};
-}
-
-bool in_area(const std::byte* place) noexcept {
-  const auto [begin, bytes] = area();
-  return reinterpret_cast<std::uintptr_t>(place) - begin < bytes;
-}
-
-// One place after the other, and from the start again. Null where the end is too near.
+// A place for a range: behind the window, in an area half as long, which on every kind of build is more than 100 GiB
+// below the lowest place that the kernel begins to look from. No place is given twice, since what is not reserved for a
+// while in one range must not look free to another. Null when the area is used up.
 void* next_place(std::uint64_t bytes) noexcept {
   static constinit std::atomic<std::uint64_t> given{0};
-  const auto [begin, size] = area();
-  const std::uint64_t offset = given.fetch_add(bytes, std::memory_order_relaxed) % size;
-  return bytes <= size - offset ? reinterpret_cast<void*>(begin + offset) : nullptr;
+  const WindowMap& window = *window_map.load(std::memory_order_acquire);
+  std::uint64_t offset = given.load(std::memory_order_relaxed);
+  do {
+    if (bytes > window.bytes / 2 - offset) return nullptr;
+  } while (!given.compare_exchange_weak(offset, offset + bytes, std::memory_order_relaxed));
+  return reinterpret_cast<void*>(window.begin + window.bytes + offset);
 }
 
 }  // namespace
 
 AliasRange::~AliasRange() {
-  if (std::byte* const reserved = reserved_.load(std::memory_order_acquire)) ::munmap(reserved, reserved_bytes());
+  std::byte* const reserved = reserved_.load(std::memory_order_acquire);
+  if (reserved == nullptr) return;
+  std::byte* const end = reserved + reserved_bytes();
+  std::byte* const lost_end = lost_end_.load(std::memory_order_acquire);
+  if (lost_end == nullptr) {
+    ::munmap(reserved, reserved_bytes());
+    return;
+  }
+  std::byte* const lost_begin = lost_begin_.load(std::memory_order_relaxed);
+  if (lost_begin != reserved) ::munmap(reserved, static_cast<std::size_t>(lost_begin - reserved));
+  if (lost_end != end) ::munmap(lost_end, static_cast<std::size_t>(end - lost_end));
+}
+
+bool AliasRange::is_lost(const std::byte* place) const noexcept {
+  return place < lost_end_.load(std::memory_order_acquire) && place >= lost_begin_.load(std::memory_order_relaxed);
 }
 
 // In whole huge pages, and one more than is shown: the kernel reserves at any page, and a piece may be in huge ones.
@@ -62,8 +64,10 @@ std::byte* AliasRange::begin_in(std::byte* reserved) noexcept {
 std::byte* AliasRange::begin() noexcept {
   std::byte* known = reserved_.load(std::memory_order_acquire);
   if (known != nullptr) return begin_in(known);
-  void* const made = ::mmap(next_place(reserved_bytes()), reserved_bytes(), PROT_NONE, nothing, -1, 0);
+  void* const wish = next_place(reserved_bytes());
+  void* const made = ::mmap(wish, reserved_bytes(), PROT_NONE, nothing, -1, 0);
   if (made == MAP_FAILED) return nullptr;
+  has_rooms_ = made == wish;
   auto* const reserved = static_cast<std::byte*>(made);
   if (reserved_.compare_exchange_strong(known, reserved, std::memory_order_acq_rel)) return begin_in(reserved);
   ::munmap(made, reserved_bytes());
@@ -79,13 +83,25 @@ std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int des
   std::byte* const begin = this->begin();
   if (begin == nullptr) return nullptr;
   std::byte* const place = begin + (address - base_);
+  if (is_lost(place)) return show_in_nothing(place, bytes, descriptor, writable, populate);
   void* const shown = ::mmap(place, bytes, access_of(writable), sharing(populate) | MAP_FIXED, descriptor, 0);
   return shown == MAP_FAILED ? nullptr : place;
 }
 
+std::byte* AliasRange::show_in_nothing(std::byte* place, std::uint64_t bytes, int descriptor, bool writable,
+                                       bool populate) noexcept {
+  const int flags = sharing(populate) | MAP_FIXED_NOREPLACE;
+  void* const shown = ::mmap(place, bytes, access_of(writable), flags, descriptor, 0);
+  if (shown == MAP_FAILED) return nullptr;
+  if (shown == place) return place;
+  ::munmap(shown, bytes);  // a kernel older than the flag took the place for a wish
+  errno = EEXIST;
+  return nullptr;
+}
+
 AliasRange::Room::Room(AliasRange& range, std::uintptr_t address, std::uint64_t bytes) noexcept : range_(range) {
   std::byte* const begin = range.begin();
-  if (begin == nullptr || !in_area(begin)) return;
+  if (begin == nullptr || !range.has_rooms_) return;
   std::byte* const place = begin + (address - range.base_);
   if (::munmap(place, bytes) != 0) return;
   begin_ = place;
@@ -95,29 +111,30 @@ AliasRange::Room::Room(AliasRange& range, std::uintptr_t address, std::uint64_t 
 AliasRange::Room::~Room() {
   if (empty_ == 0) return;
   const int error = errno;
-  // Where the kernel has no mapping to spare, nothing is there, and nothing comes there.
-  (void)::mmap(begin_, empty_, PROT_NONE, nothing | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const reserved = ::mmap(begin_, empty_, PROT_NONE, nothing | MAP_FIXED_NOREPLACE, -1, 0);
+  if (reserved != begin_) {
+    if (reserved != MAP_FAILED) ::munmap(reserved, empty_);
+    range_.has_rooms_ = false;
+    range_.lost_begin_.store(begin_, std::memory_order_relaxed);
+    range_.lost_end_.store(begin_ + empty_, std::memory_order_release);
+  }
   errno = error;
 }
 
 std::byte* AliasRange::Room::show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable,
                                   bool populate) noexcept {
   if (empty_ == 0) return range_.show(address, bytes, descriptor, writable, populate);
-  std::byte* const place = begin_ + empty_ - bytes;
-  const int flags = sharing(populate) | MAP_FIXED_NOREPLACE;
-  void* const shown = ::mmap(place, bytes, access_of(writable), flags, descriptor, 0);
-  if (shown == MAP_FAILED) return nullptr;
-  if (shown != place) {  // a kernel older than the flag took the place for a wish
-    ::munmap(shown, bytes);
-    errno = EEXIST;
-    return nullptr;
-  }
-  empty_ -= bytes;
+  std::byte* const place = range_.show_in_nothing(begin_ + empty_ - bytes, bytes, descriptor, writable, populate);
+  if (place != nullptr) empty_ -= bytes;
   return place;
 }
 
 void AliasRange::hide(std::byte* shown, std::uint64_t bytes) noexcept {
   if (!reserved_.load(std::memory_order_acquire)) {  // it was the whole reservation, and is at a place of its own
+    ::munmap(shown, bytes);
+    return;
+  }
+  if (is_lost(shown)) {
     ::munmap(shown, bytes);
     return;
   }

@@ -5,9 +5,9 @@
 // wherever the kernel likes, and no range is kept for it.
 //
 // The kernel maps into nothing in five sixths of the time that it takes over a reservation, so many pieces are shown in
-// a room: a part of the range where nothing is reserved for that while. That is safe because of where ranges lie: behind
-// the window, where the kernel, which looks from the top, puts nothing of its own accord. A range that got no place
-// there has no rooms.
+// a room: a part of the range where nothing is reserved for that while. That is safe because of where ranges lie: each
+// at a place of its own behind the window, where the kernel puts nothing of its own accord. A range that got no such
+// place has no rooms. What another maps into a room by its address stays: that part of the range is lost from then on.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class AliasRange {
     Room(const Room&) = delete;
     Room& operator=(const Room&) = delete;
 
-    // Shows as AliasRange does.
+    // Shows as AliasRange does, each just before the one that was shown last.
     std::byte* show(std::uintptr_t address, std::uint64_t bytes, int descriptor, bool writable, bool populate) noexcept;
 
    private:
@@ -58,11 +58,20 @@ class AliasRange {
   std::byte* begin() noexcept;  // reserved at the first call; null with errno set
   std::uint64_t reserved_bytes() const noexcept;
   static std::byte* begin_in(std::byte* reserved) noexcept;
+  bool is_lost(const std::byte* place) const noexcept;
+  static std::byte* show_in_nothing(std::byte* place, std::uint64_t bytes, int descriptor, bool writable,
+                                    bool populate) noexcept;
 
   const std::uintptr_t base_;
   const std::uint64_t bytes_;
   std::atomic<std::byte*> reserved_{nullptr};
   std::mutex showing_;
+  bool has_rooms_ = false;  // guarded by it
+
+  // What could not be reserved again after a room: it may be another's, is shown only where nothing is, and is nothing
+  // again when it is hidden. At most one, since there are no rooms after it. The end is written last.
+  std::atomic<std::byte*> lost_begin_{nullptr};
+  std::atomic<std::byte*> lost_end_{nullptr};
 };
 
 }  // namespace devshare::host

@@ -96,7 +96,7 @@ bool is_shown(const PinnedBlock& piece) noexcept {
 }
 
 // Shows pieces of which none is shown. The last first: what was made and pinned last is what the processor still has at
-// hand, and it is quicker for the kernel too.
+// hand.
 bool show_pieces(AliasRange& alias, std::span<const PinnedBlock> pieces) {
   const PinnedBlock& last = pieces.back();
   AliasRange::Room room(alias, pieces.front().base(), last.base() + last.backed() - pieces.front().base());
@@ -290,7 +290,7 @@ std::byte* map_block(Block& block) {
 }
 
 bool map_pieces(std::span<const PinnedBlock> pieces) {
-  if (pieces.empty()) return true;
+  if (std::all_of(pieces.begin(), pieces.end(), is_shown)) return true;
   AliasRange& alias = *pieces.front().record()->alias;
   const auto alone = alias.alone();
   for (auto next = pieces.begin(); next != pieces.end();) {

@@ -11,6 +11,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <list>
+#include <optional>
 #include <vector>
 
 using devshare::host::AliasRange;
@@ -79,23 +81,39 @@ TEST_CASE("the kernel puts nothing of its own accord into a room") {
   for (void* const other : others) ::munmap(other, piece / 2);
 }
 
-TEST_CASE("what somebody maps into a room by its address stays, and the piece is refused") {
+TEST_CASE("what somebody maps into a room by its address stays, whatever the range does, and the piece is refused") {
   const HostSession session;
-  AliasRange range(base, 4 * piece);
-  std::byte* const first = show_first(range);
-  void* const place = first + 2 * piece;
+  std::optional<AliasRange> range(std::in_place, base, 4 * piece);
+  std::byte* const first = show_first(*range);
+  std::byte* const place = first + 2 * piece;
+  const UniqueFd file = file_with('c');
   {
-    AliasRange::Room room(range, base + piece, 3 * piece);
+    AliasRange::Room room(*range, base + piece, 3 * piece);
     REQUIRE(::mmap(place, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
             place);
     std::memset(place, 'x', piece);
     CHECK(room.show(base + 3 * piece, piece, file_with('d').get(), true, false) == first + 3 * piece);
     errno = 0;
-    CHECK(room.show(base + 2 * piece, piece, file_with('c').get(), true, false) == nullptr);
+    CHECK(room.show(base + 2 * piece, piece, file.get(), true, false) == nullptr);
     CHECK(errno == EEXIST);
   }
-  CHECK(static_cast<const char*>(place)[piece - 1] == 'x');
   CHECK(static_cast<char>(first[3 * piece]) == 'd');
+  {
+    AliasRange::Room again(*range, base + piece, 2 * piece);
+    CHECK(again.show(base + 2 * piece, piece, file.get(), true, false) == nullptr);
+  }
+  CHECK(range->show(base + 2 * piece, piece, file.get(), true, false) == nullptr);
+  CHECK(range->show(base + piece, piece, file_with('b').get(), true, false) == first + piece);
+  CHECK(static_cast<char>(first[piece]) == 'b');
+  range->hide(first + piece, piece);
+  range->hide(first + 3 * piece, piece);
+  range.reset();
+  CHECK(static_cast<char>(place[0]) == 'x');
+  CHECK(static_cast<char>(place[piece - 1]) == 'x');
+  CHECK_FALSE(mapped(first));
+  CHECK_FALSE(mapped(first + piece));
+  CHECK_FALSE(mapped(first + 3 * piece));
+  ::munmap(place, piece);
 }
 
 TEST_CASE("a range that is too long for its place beside the window shows without rooms") {
@@ -108,4 +126,28 @@ TEST_CASE("a range that is too long for its place beside the window shows withou
   CHECK(room.show(base + 2 * piece, piece, file_with('c').get(), true, false) == first + 2 * piece);
   CHECK(static_cast<char>(first[2 * piece]) == 'c');
   CHECK(mapped(first + piece));
+}
+
+TEST_CASE("no two ranges have a place in common, and those for which none is left have no rooms") {
+  const HostSession session;
+  const std::uint64_t third = window_map.load()->bytes / 2 / 3;
+  // Its place is not given again when it ends: another range may be told so at the same time.
+  for (int i = 0; i < 2; ++i) {
+    AliasRange ended(base, third);
+    show_first(ended);
+  }
+  AliasRange one(base, 4 * piece);
+  std::byte* const first = show_first(one);
+  AliasRange::Room room(one, base + piece, 2 * piece);
+  REQUIRE_FALSE(mapped(first + piece));
+  std::list<AliasRange> others;
+  for (int i = 0; i < 4; ++i) {
+    std::byte* const other = show_first(others.emplace_back(base, third));
+    CHECK((other + third <= first || other >= first + 4 * piece));
+  }
+  CHECK_FALSE(mapped(first + piece));
+  AliasRange late(base, third);
+  std::byte* const other = show_first(late);
+  AliasRange::Room none(late, base + piece, 2 * piece);
+  CHECK(mapped(other + piece));
 }
