@@ -46,8 +46,10 @@ AliasRange::~AliasRange() {
   if (lost_end != end) ::munmap(lost_end, static_cast<std::size_t>(end - lost_end));
 }
 
-bool AliasRange::is_lost(const std::byte* place) const noexcept {
-  return place < lost_end_.load(std::memory_order_acquire) && place >= lost_begin_.load(std::memory_order_relaxed);
+// Any byte of it.
+bool AliasRange::is_lost(const std::byte* place, std::uint64_t bytes) const noexcept {
+  return place < lost_end_.load(std::memory_order_acquire) &&
+         place + bytes > lost_begin_.load(std::memory_order_relaxed);
 }
 
 // In whole huge pages, and one more than is shown: the kernel reserves at any page, and a piece may be in huge ones.
@@ -83,7 +85,7 @@ std::byte* AliasRange::show(std::uintptr_t address, std::uint64_t bytes, int des
   std::byte* const begin = this->begin();
   if (begin == nullptr) return nullptr;
   std::byte* const place = begin + (address - base_);
-  if (is_lost(place)) return show_in_nothing(place, bytes, descriptor, writable, populate);
+  if (is_lost(place, bytes)) return show_in_nothing(place, bytes, descriptor, writable, populate);
   void* const shown = ::mmap(place, bytes, access_of(writable), sharing(populate) | MAP_FIXED, descriptor, 0);
   return shown == MAP_FAILED ? nullptr : place;
 }
@@ -134,7 +136,7 @@ void AliasRange::hide(std::byte* shown, std::uint64_t bytes) noexcept {
     ::munmap(shown, bytes);
     return;
   }
-  if (is_lost(shown)) {
+  if (is_lost(shown, bytes)) {
     ::munmap(shown, bytes);
     return;
   }

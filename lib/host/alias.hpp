@@ -46,8 +46,8 @@ class AliasRange {
 
    private:
     AliasRange& range_;
-    std::byte* begin_ = nullptr;  // null: everything is reserved, as ever
-    std::uint64_t empty_ = 0;
+    std::byte* begin_ = nullptr;
+    std::uint64_t empty_ = 0;  // from there on; 0: everything is reserved, as ever, or shown
   };
 
   // What show() returned is shown no more. In the range touching it faults, and the place stays reserved: never an
@@ -58,7 +58,7 @@ class AliasRange {
   std::byte* begin() noexcept;  // reserved at the first call; null with errno set
   std::uint64_t reserved_bytes() const noexcept;
   static std::byte* begin_in(std::byte* reserved) noexcept;
-  bool is_lost(const std::byte* place) const noexcept;
+  bool is_lost(const std::byte* place, std::uint64_t bytes) const noexcept;
   static std::byte* show_in_nothing(std::byte* place, std::uint64_t bytes, int descriptor, bool writable,
                                     bool populate) noexcept;
 

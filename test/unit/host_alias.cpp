@@ -5,6 +5,7 @@
 #include "host/window.hpp"
 #include "host_session.hpp"
 #include "support/catch.hpp"
+#include "support/child.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +19,9 @@
 using devshare::host::AliasRange;
 using devshare::host::UniqueFd;
 using devshare::host::window_map;
+using devshare::test::demand;
 using devshare::test::HostSession;
+using devshare::test::in_child;
 
 namespace {
 
@@ -103,6 +106,8 @@ TEST_CASE("what somebody maps into a room by its address stays, whatever the ran
     CHECK(again.show(base + 2 * piece, piece, file.get(), true, false) == nullptr);
   }
   CHECK(range->show(base + 2 * piece, piece, file.get(), true, false) == nullptr);
+  CHECK(range->show(base + piece / 2, piece, file.get(), true, false) == nullptr);
+  CHECK(range->show(base + 2 * piece + piece / 2, piece, file.get(), true, false) == nullptr);
   CHECK(range->show(base + piece, piece, file_with('b').get(), true, false) == first + piece);
   CHECK(static_cast<char>(first[piece]) == 'b');
   range->hide(first + piece, piece);
@@ -129,25 +134,36 @@ TEST_CASE("a range that is too long for its place beside the window shows withou
 }
 
 TEST_CASE("no two ranges have a place in common, and those for which none is left have no rooms") {
-  const HostSession session;
-  const std::uint64_t third = window_map.load()->bytes / 2 / 3;
-  // Its place is not given again when it ends: another range may be told so at the same time.
-  for (int i = 0; i < 2; ++i) {
-    AliasRange ended(base, third);
-    show_first(ended);
-  }
-  AliasRange one(base, 4 * piece);
-  std::byte* const first = show_first(one);
-  AliasRange::Room room(one, base + piece, 2 * piece);
-  REQUIRE_FALSE(mapped(first + piece));
-  std::list<AliasRange> others;
-  for (int i = 0; i < 4; ++i) {
-    std::byte* const other = show_first(others.emplace_back(base, third));
-    CHECK((other + third <= first || other >= first + 4 * piece));
-  }
-  CHECK_FALSE(mapped(first + piece));
-  AliasRange late(base, third);
-  std::byte* const other = show_first(late);
-  AliasRange::Room none(late, base + piece, 2 * piece);
-  CHECK(mapped(other + piece));
+  const auto end = in_child([] {  // which uses up its own places
+    const HostSession session;
+    const std::uint64_t third = window_map.load()->bytes / 2 / 3;
+    const auto shown = [](AliasRange& range) {
+      const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
+      demand(::ftruncate(file.get(), piece) == 0, "a file");
+      std::byte* const first = range.show(base, piece, file.get(), true, false);
+      demand(first != nullptr, "shown");
+      return first;
+    };
+    // Its place is not given again when it ends: another range may be told so at the same time.
+    for (int i = 0; i < 2; ++i) {
+      AliasRange ended(base, third);
+      shown(ended);
+    }
+    AliasRange one(base, 4 * piece);
+    std::byte* const first = shown(one);
+    AliasRange::Room room(one, base + piece, 2 * piece);
+    demand(!mapped(first + piece), "a room");
+    std::list<AliasRange> others;
+    for (int i = 0; i < 4; ++i) {
+      std::byte* const other = shown(others.emplace_back(base, third));
+      demand(other + third <= first || other >= first + 4 * piece, "each elsewhere");
+    }
+    demand(!mapped(first + piece), "nobody came into the room");
+    AliasRange late(base, third);
+    std::byte* const other = shown(late);
+    AliasRange::Room none(late, base + piece, 2 * piece);
+    demand(mapped(other + piece), "no room without a place");
+  });
+  INFO(end.in_words());
+  CHECK(end.good());
 }
