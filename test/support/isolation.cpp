@@ -23,6 +23,7 @@
 #include <system_error>
 #include <vector>
 
+#include "forks.hpp"
 #include "sanitizers.hpp"
 
 namespace devshare::test {
@@ -153,6 +154,7 @@ pid_t fork_as(pid_t number) {
   arguments.exit_signal = SIGCHLD;
   arguments.set_tid = reinterpret_cast<std::uintptr_t>(&number);
   arguments.set_tid_size = 1;
+  let_threads_rest();
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof(arguments)));
 }
 

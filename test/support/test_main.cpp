@@ -7,6 +7,7 @@
 #define CATCH_CONFIG_RUNNER
 #define CATCH_CONFIG_NO_POSIX_SIGNALS  // sanitizers and the story harness see signals themselves
 #include "catch.hpp"
+#include "forks.hpp"
 #include "temp_directory.hpp"
 
 #include <fcntl.h>
@@ -124,6 +125,7 @@ using devshare::test::CaseListener;
 CATCH_REGISTER_LISTENER(CaseListener)
 
 int main(int argc, char** argv) {
+  devshare::test::let_threads_rest_at_forks();
   const char* given = std::getenv("DEVSHARE_TEST_NAME");
   const std::string program = given != nullptr ? given : std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
   devshare::test::results.open(program);

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
 
 using namespace devshare::test;
 using namespace std::chrono_literals;
@@ -55,6 +56,20 @@ TEST_CASE("a temporary directory goes with all that is in it") {
   }
   struct stat info {};
   CHECK(::stat(path.c_str(), &info) == -1);
+}
+
+TEST_CASE("a child may start threads, whatever those of its parent were at when it forked") {
+  if (sees_races()) DEVSHARE_SKIP("ThreadSanitizer does not follow threads that a child of several starts");
+  ChildOptions options;
+  options.leaks = false;  // of the parent's threads
+  options.limit = 2s;
+  for (int round = 0; round < 20; ++round) {
+    std::thread begins([] {});
+    const ChildEnd end = in_child([] { std::thread([] {}).join(); }, options);
+    begins.join();
+    INFO(end.in_words());
+    REQUIRE(end.good());
+  }
 }
 
 TEST_CASE("a child's end and output come back") {
