@@ -51,6 +51,10 @@ DEVSHARE_INLINE Result<void> copy(const Device& device, Operation operation, acl
                                   std::size_t room, const void* from, std::size_t size, const void* device_address,
                                   const void* other_device_address) noexcept {
   const RuntimeRecord& record = *device.session().record;
+  if (record.extras.copied_without_call != nullptr && size <= room &&
+      record.extras.copied_without_call(device.session().number, device.number(), to, from, size)) [[likely]] {
+    return {};
+  }
   if (size > room || __atomic_load_n(&cross_device_imports, __ATOMIC_ACQUIRE) != 0 || !device.session().current() ||
       !is_current(record, device.number())) [[unlikely]] {
     return copy_carefully(device, {operation, kind, to, room, from, size, device_address, other_device_address});

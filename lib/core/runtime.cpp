@@ -63,6 +63,7 @@ bool import_gone_on_host(const void* address) noexcept {
 void take_host(RuntimeState& state) noexcept {
   state.table = host::table();
   state.extras = {.last_cause = &host::last_cause,
+                  .copied_without_call = &host::copied_without_call,
                   .import_gone = &import_gone_on_host,
                   .import_for_reading = &host::import_for_reading,
                   .imported_for_reading = &host::imported_for_reading,

@@ -22,12 +22,11 @@ constexpr int sharing(bool populate) noexcept { return MAP_SHARED | (populate ? 
 // while in one range must not look free to another. Null when the area is used up.
 void* next_place(std::uint64_t bytes) noexcept {
   static constinit std::atomic<std::uint64_t> given{0};
-  const WindowMap& window = *window_map.load(std::memory_order_acquire);
   std::uint64_t offset = given.load(std::memory_order_relaxed);
   do {
-    if (bytes > window.bytes / 2 - offset) return nullptr;
+    if (bytes > window_map.bytes / 2 - offset) return nullptr;
   } while (!given.compare_exchange_weak(offset, offset + bytes, std::memory_order_relaxed));
-  return reinterpret_cast<void*>(window.begin + window.bytes + offset);
+  return reinterpret_cast<void*>(window_map.begin + window_map.bytes + offset);
 }
 
 }  // namespace

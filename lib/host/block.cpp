@@ -5,6 +5,7 @@
 #include "block_bytes.hpp"
 #include "block_lifetime.hpp"
 #include "block_pool.hpp"
+#include "call_gate.hpp"
 #include "exports.hpp"
 #include "failure.hpp"
 #include "fork.hpp"
@@ -92,13 +93,16 @@ void set_words(const Block& block, std::uint32_t word) {
 }
 
 void publish(Block& block) {
+  block.plain_source = (block.origin == Origin::allocated || block.origin == Origin::imported) && block.device >= 0 &&
+                       block.device == block.local_device;
+  block.plain_target = block.plain_source && (block.origin == Origin::allocated || !block.read_only);
   set_words(block, block.number);
   block.life.fetch_or(Block::live_bit, std::memory_order_release);  // keeps the count: a stale lookup may be in it
 }
 
 // Takes the block out of sight. False when another thread was first.
 bool retire(Block& block) {
-  if ((block.life.fetch_and(~Block::live_bit, std::memory_order_acq_rel) & Block::live_bit) == 0) return false;
+  if ((block.life.fetch_and(~Block::live_bit, std::memory_order_seq_cst) & Block::live_bit) == 0) return false;
   set_words(block, 0);
   return true;
 }
@@ -133,7 +137,8 @@ bool map_if_wanted(Block& block) {
   return true;
 }
 
-void wait_for_pins(Block& block) {
+void wait_for_users(Block& block) {
+  wait_until_let_go(&block);
   for (std::uint64_t pins = block.life.load(std::memory_order_acquire); pins != 0;
        pins = block.life.load(std::memory_order_acquire)) {
     block.life.wait(pins, std::memory_order_acquire);
@@ -142,7 +147,7 @@ void wait_for_pins(Block& block) {
 
 // The end of a retired block that has its bytes from elsewhere: after the last copy, its address and record.
 void dismantle(Block& block) {
-  wait_for_pins(block);
+  wait_for_users(block);
   if (block.origin == Origin::imported) forget_cold_import(block);
   discard(block);
 }
@@ -151,7 +156,7 @@ void end_allocation(Block& block) {
   const std::uint64_t backed = block.backed;
   const std::int32_t device = block.device;
   const bool on_its_way = exports_block_freed(block.id);
-  wait_for_pins(block);
+  wait_for_users(block);
   if (on_its_way) empty_file(block.descriptor, backed);
   discard(block);
   ledger_release(device, backed);
@@ -426,7 +431,7 @@ acl::aclError blocks_start() {
     State& all = state.get();
     const std::lock_guard lock(all.mutex);
     all.room.set_limit(profile().address_space);
-    name_blocks_of(all.pool);
+    named_pool.store(&all.pool, std::memory_order_release);
   }
   set_cold_import_bound();
   return 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "block_record.hpp"
+#include "window.hpp"
 
 #include <array>
 #include <vector>
@@ -35,7 +36,15 @@ class BlockPool {
   std::uint32_t made_ = 0;
 };
 
-// The words of the window name records of this pool from now on.
-void name_blocks_of(const BlockPool& pool) noexcept;
+// The pool whose records the words of the window name: that of the process that wrote them. A word that is not 0 in
+// this process names a record here.
+inline constinit std::atomic<const BlockPool*> named_pool{nullptr};
+
+// The record that the window names at `address`, or null. It may be another block's by now, or nobody's: whoever wants
+// to use it makes sure that it stays, and then asks it whether it is live and has the address.
+inline Block* record_at(std::uintptr_t address) noexcept {
+  const std::uint32_t number = window_word(address);
+  return number != 0 ? &named_pool.load(std::memory_order_relaxed)->at(number) : nullptr;
+}
 
 }  // namespace devshare::host

@@ -13,33 +13,40 @@
 namespace devshare::host {
 
 struct Block {
-  // What the block is. Written before it is published, constant until its last pin is gone.
-  std::uintptr_t base = 0;
-  std::uint64_t size = 0;         // as asked for
-  std::uint64_t file_offset = 0;  // of the first byte in the descriptor: 0 but for an import of an interior range
-  std::uint64_t backed = 0;       // whole pages of the emulated device: what the ledger holds and the memfd is long
-  std::uint64_t page_size = 0;    // of the emulated device
-  std::uint64_t id = 0;
+  // What the block is. Written before it is published, constant until its last pin is gone. First what every copy looks
+  // at, on one cache line.
+  alignas(64) std::uintptr_t base = 0;
+  std::uint64_t size = 0;    // as asked for
+  std::uint64_t backed = 0;  // whole pages of the emulated device: what the ledger holds and the memfd is long
+  std::atomic<std::byte*> view{nullptr};  // of its bytes: see below
+  ExporterWatch watch;
   std::int32_t device = -1;
-  std::int32_t local_device = -1;
-  std::uint32_t number = 0;  // of this record; never changes
   Origin origin = Origin::allocated;
   bool read_only = false;
+  bool plain_source = false;  // a copy from it needs no question but that of its exporter: memory of this process's own
+  bool plain_target = false;  // device, by aclrtMalloc or by key; nor does a copy to it
+
+  std::int32_t local_device = -1;
+  std::uint32_t number = 0;       // of this record; never changes
+  std::uint64_t file_offset = 0;  // of the first byte in the descriptor: 0 but for an import of an interior range
+  std::uint64_t page_size = 0;    // of the emulated device
+  std::uint64_t id = 0;
   bool p2p = false;
   bool sealed = true;
   std::uint64_t page_bytes = 0;  // of the machine, behind it; 0: memory that is the program's own
   bool populate = false;         // a mapping of it has all pages from the start
   std::atomic<bool> accessible{true};
-  ExporterWatch watch;
   std::shared_ptr<const PhysicalMemory> memory;  // of a mapped piece
   AliasRange* alias = nullptr;                   // of its reservation, where it is shown
-  std::atomic<bool> populated{false};  // it was mapped with all its pages
+  std::atomic<bool> populated{false};            // it was mapped with all its pages
 
   // Of a mapped piece too, and guarded by the mutex of the reservations.
   bool shown = false;              // the host may touch it at `base`
   std::uint32_t access = 0;        // who may use it: bits of access_bits.hpp
   std::int32_t access_given = -1;  // the type of location that aclrtMemSetAccess named, -1: it was not called
 
+  // Short copies of a plain block hold it without a pin (copy_at_hand.cpp): whoever ends it waits for those, too.
+  //
   // Its life: the live bit, how many of the pins are those of tasks in streams, and the pins. A dying block takes no
   // new pins; whoever ends it waits for the old ones. All in one word, on a cache line of its own: it is what two
   // threads that work on the same memory take from each other.
@@ -53,7 +60,6 @@ struct Block {
   bool descriptor_lent = false;  // another's: not closed, not counted
   bool view_lent = false;        // likewise
   std::atomic<std::uint32_t> descriptor_users{0};
-  std::atomic<std::byte*> view{nullptr};
   std::atomic<std::uint64_t> copied{0};    // bytes copied while cold
   std::atomic<std::uint64_t> last_use{0};  // of a cold import: a growing number
 
@@ -77,13 +83,13 @@ struct Block {
     do {
       if ((seen & live_bit) == 0) return Retired::before;
       if ((seen & ~live_bit) >= queued_one) return Retired::in_stream;
-    } while (!life.compare_exchange_weak(seen, seen & ~live_bit, std::memory_order_acq_rel, std::memory_order_acquire));
+    } while (!life.compare_exchange_weak(seen, seen & ~live_bit, std::memory_order_seq_cst, std::memory_order_acquire));
     return Retired::yes;
   }
   // Ends its life if the caller's pin is the only one; the pin stays.
   bool retire_unless_used() noexcept {
     std::uint64_t alone = live_bit | 1;
-    return life.compare_exchange_strong(alone, 1, std::memory_order_acq_rel);
+    return life.compare_exchange_strong(alone, 1, std::memory_order_seq_cst);
   }
 
   // Not by its descriptor: it has a view from its birth to its end.

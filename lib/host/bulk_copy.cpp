@@ -13,7 +13,7 @@
 
 // Not optimised, each of the intrinsics is a call, and the C library faster than all of them.
 #if defined(__x86_64__) && defined(__OPTIMIZE__)
-#define DEVSHARE_STREAMING_STORES 1
+#define DEVSHARE_HOST_INTRINSICS 1
 #include <immintrin.h>
 #endif
 
@@ -65,11 +65,14 @@ void copy_string(void* to, const void* from, std::size_t count) noexcept {
 #endif
 
 bulk::Plan find_plan() noexcept {
-  bulk::Plan plan{.many = static_cast<std::uint32_t>(find_many()), .copy = bulk::Way::plain, .fill = bulk::Way::plain};
+  bulk::Plan plan;
+  plan.many = static_cast<std::uint32_t>(find_many());
   if (__sanitizer_print_stack_trace != nullptr) return plan;
 #ifdef __x86_64__
   const Processor processor = find_processor();
-  if (processor.zen_5) plan.copy = bulk::Way::string;
+  // From a few on the C library takes `rep movsb` too, after a look at this and that.
+  if (processor.zen_5) plan.copy = plan.copy_more = bulk::Way::string;
+  if (processor.zen_5 && bulk::possible(bulk::Way::wide)) plan.copy_few = bulk::Way::wide;
   if (!processor.intel) return plan;
   for (const bulk::Way way : {bulk::Way::stream_16, bulk::Way::stream_32}) {
     if (bulk::possible(way)) plan.copy = plan.fill = way;
@@ -83,7 +86,7 @@ bool overlap(const void* a, const void* b, std::size_t count) noexcept {
   return apart < count || std::uintptr_t{0} - apart < count;
 }
 
-#ifdef DEVSHARE_STREAMING_STORES
+#ifdef DEVSHARE_HOST_INTRINSICS
 
 constexpr std::size_t line = 64;  // bytes that go out in one piece, if all are stored
 constexpr std::size_t step = 2 * line;
@@ -143,6 +146,30 @@ std::size_t copy_by_16(std::byte* to, const std::byte* from, std::size_t count) 
   return done;
 }
 
+// The stores begin with a line of the destination. What is before the first and behind the last is covered by a store
+// that overlaps with them.
+[[gnu::target("avx512f")]] void copy_wide(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+  if (count < line) {
+    std::memcpy(to, from, count);
+    return;
+  }
+  _mm512_storeu_si512(to, _mm512_loadu_si512(from));
+  std::size_t at = line - reinterpret_cast<std::uintptr_t>(to) % line;
+  for (; count - at >= 4 * line; at += 4 * line) {
+    const __m512i a = _mm512_loadu_si512(from + at);
+    const __m512i b = _mm512_loadu_si512(from + at + line);
+    const __m512i c = _mm512_loadu_si512(from + at + 2 * line);
+    const __m512i d = _mm512_loadu_si512(from + at + 3 * line);
+    _mm512_store_si512(to + at, a);
+    _mm512_store_si512(to + at + line, b);
+    _mm512_store_si512(to + at + 2 * line, c);
+    _mm512_store_si512(to + at + 3 * line, d);
+  }
+  for (; count - at >= line; at += line) _mm512_store_si512(to + at, _mm512_loadu_si512(from + at));
+  _mm512_storeu_si512(to + count - line, _mm512_loadu_si512(from + count - line));
+  _mm256_zeroupper();
+}
+
 // Nothing is fetched: one stream is enough, and stores of 16 bytes are.
 std::size_t fill_by_16(std::byte* to, unsigned char value, std::size_t count) noexcept {
   const __m128i bytes = _mm_set1_epi8(static_cast<char>(value));
@@ -190,8 +217,10 @@ bool bulk::possible(Way way) noexcept {
 #endif
     case Way::stream_16:
     case Way::stream_32:
-#ifdef DEVSHARE_STREAMING_STORES
-      return way == Way::stream_16 || __builtin_cpu_supports("avx2") != 0;
+    case Way::wide:
+#ifdef DEVSHARE_HOST_INTRINSICS
+      if (way == Way::stream_32) return __builtin_cpu_supports("avx2") != 0;
+      return way == Way::stream_16 || __builtin_cpu_supports("avx512f") != 0;
 #else
       return false;
 #endif
@@ -216,7 +245,8 @@ void bulk::copy(Way way, void* to, const void* from, std::size_t count) noexcept
 #ifdef __x86_64__
   if (way == Way::string) return copy_string(to, from, count);
 #endif
-#ifdef DEVSHARE_STREAMING_STORES
+#ifdef DEVSHARE_HOST_INTRINSICS
+  if (way == Way::wide) return copy_wide(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), count);
   if (way != Way::plain) return stream(way, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), count);
 #endif
   static_cast<void>(way);
@@ -224,7 +254,7 @@ void bulk::copy(Way way, void* to, const void* from, std::size_t count) noexcept
 }
 
 void bulk::fill(Way way, void* to, unsigned char value, std::size_t count) noexcept {
-#ifdef DEVSHARE_STREAMING_STORES
+#ifdef DEVSHARE_HOST_INTRINSICS
   if (way == Way::stream_16 || way == Way::stream_32) return stream_fill(static_cast<std::byte*>(to), value, count);
 #endif
   static_cast<void>(way);
@@ -233,10 +263,16 @@ void bulk::fill(Way way, void* to, unsigned char value, std::size_t count) noexc
 
 void copy_bulk(void* to, const void* from, std::size_t count) noexcept {
   const bulk::Plan plan = bulk::plan();
-  if (count < plan.many || overlap(to, from, count)) {
+  bulk::Way way = bulk::Way::plain;
+  if (count >= plan.many) {
+    way = plan.copy;
+  } else if (count >= bulk::least_of_few) {
+    way = count <= bulk::most_of_few ? plan.copy_few : plan.copy_more;
+  }
+  if (way == bulk::Way::plain || overlap(to, from, count)) {
     std::memmove(to, from, count);
   } else {
-    bulk::copy(plan.copy, to, from, count);
+    bulk::copy(way, to, from, count);
   }
 }
 

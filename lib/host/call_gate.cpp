@@ -43,11 +43,11 @@ GateSlot& take_slot() {
   for (GateSlot* slot = slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
     bool free = false;
     if (slot->process != process_generation()) continue;
-    if (slot->taken.compare_exchange_strong(free, true, std::memory_order_acquire)) return *slot;
+    if (slot->taken.compare_exchange_strong(free, true, std::memory_order_seq_cst)) return *slot;
   }
   auto* const slot = new GateSlot;
   slot->next = slots.load(std::memory_order_relaxed);
-  while (!slots.compare_exchange_weak(slot->next, slot, std::memory_order_acq_rel)) {
+  while (!slots.compare_exchange_weak(slot->next, slot, std::memory_order_seq_cst)) {
   }
   return *slot;
 }
@@ -70,7 +70,7 @@ void CallGate::wait_for_gate() noexcept {
 
 void close_gate() noexcept {
   CallGate::closed.store(1, std::memory_order_seq_cst);
-  if (CallGate::fenced_by_closer.load(std::memory_order_relaxed)) fence_all_threads();
+  if (threads_can_be_fenced.load(std::memory_order_relaxed)) fence_all_threads();
   for (GateSlot* slot = slots.load(std::memory_order_seq_cst); slot != nullptr; slot = slot->next) {
     if (slot->process != process_generation()) continue;
     // Nobody is woken by a call that ends, which keeps calls cheap: finalizing may take a moment.
@@ -79,12 +79,26 @@ void close_gate() noexcept {
 }
 
 void open_gate() noexcept {
-  if (!CallGate::fenced_by_closer.load(std::memory_order_relaxed) &&
+  if (!threads_can_be_fenced.load(std::memory_order_relaxed) &&
       membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {
-    CallGate::fenced_by_closer.store(true, std::memory_order_relaxed);
+    threads_can_be_fenced.store(true, std::memory_order_relaxed);
   }
   CallGate::closed.store(0, std::memory_order_seq_cst);
   CallGate::closed.notify_all();
+}
+
+void wait_until_let_go(const void* object) noexcept {
+  if (!threads_can_be_fenced.load(std::memory_order_relaxed)) return;  // then nobody holds anything
+  bool fenced = false;
+  for (GateSlot* slot = slots.load(std::memory_order_seq_cst); slot != nullptr; slot = slot->next) {
+    if (slot == this_call.gate || slot->process != process_generation()) continue;
+    // A thread that takes its slot after this looks at the mark after it was made.
+    if (!slot->taken.load(std::memory_order_seq_cst)) continue;
+    if (!std::exchange(fenced, true)) fence_all_threads();
+    for (const auto& held : slot->held) {
+      while (held.load(std::memory_order_acquire) == object) std::this_thread::yield();
+    }
+  }
 }
 
 }  // namespace devshare::host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclrtMemcpy and aclrtMemset: what they refuse, in the order of the facts, and then the bytes.
 #include "calls.hpp"
+#include "copy_at_hand.hpp"
 #include "copy_ends.hpp"
 #include "device.hpp"
 #include "failure.hpp"
@@ -11,6 +12,24 @@ namespace devshare::host {
 
 namespace kind = acl::memcpy_kind;
 namespace code = acl::code;
+
+namespace {
+
+[[gnu::noinline]] acl::aclError copy_after_a_look(void* dst, const void* src, std::size_t count,
+                                                  acl::aclrtMemcpyKind kind) {
+  DeviceNumber device;
+  if (const acl::aclError refused = current_device(&device)) return refused;
+  if (dst == src) return 0;
+  CopyEnd to;
+  CopyEnd from;
+  if (const acl::aclError refused = resolve_end(dst, count, CopyWay::blocking, &to)) return refused;
+  if (const acl::aclError refused = resolve_end(src, count, CopyWay::blocking, &from)) return refused;
+  if (const acl::aclError refused = check_writable(to)) return refused;
+  if (const acl::aclError refused = check_devices(to, from, kind, CopyWay::blocking)) return refused;
+  return move_bytes(to, dst, from, count);
+}
+
+}  // namespace
 
 acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src, std::size_t count,
                                  aclrtMemcpyKind kind) {
@@ -27,16 +46,8 @@ acl::aclError calls::aclrtMemcpy(void* dst, std::size_t destMax, const void* src
     return refuse(code::rt_param_invalid, {.reason = Reason::out_of_bounds, .needed = count, .available = destMax},
                   fmt::format("count {} is more than destMax {}", count, destMax));
   }
-  DeviceNumber device;
-  if (const aclError refused = current_device(&device)) return refused;
-  if (dst == src) return 0;
-  CopyEnd to;
-  CopyEnd from;
-  if (const aclError refused = resolve_end(dst, count, CopyWay::blocking, &to)) return refused;
-  if (const aclError refused = resolve_end(src, count, CopyWay::blocking, &from)) return refused;
-  if (const aclError refused = check_writable(to)) return refused;
-  if (const aclError refused = check_devices(to, from, kind, CopyWay::blocking)) return refused;
-  return move_bytes(to, dst, from, count);
+  if (dst != src && copied_in_call(dst, src, count)) return 0;
+  return copy_after_a_look(dst, src, count, kind);
 }
 
 acl::aclError calls::aclrtMemset(void* devPtr, std::size_t maxCount, std::int32_t value, std::size_t count) {

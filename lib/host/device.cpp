@@ -33,12 +33,10 @@ struct State : ProcessState<State> {
 
 PerProcess<State> state;
 
-// The context the thread has chosen; it may be gone since, or be one of the parent process.
-thread_local ContextNumber chosen_context;
-
-[[gnu::always_inline]] inline ContextNumber current_context() noexcept {  // every call asks
-  const State* all = state.existing();
-  return all != nullptr && all->contexts.alive(chosen_context) ? chosen_context : ContextNumber();
+// What the thread has chosen, if it is one of this process still.
+[[gnu::always_inline]] inline ContextNumber current_context(const ThreadCall& thread = this_call) noexcept {
+  const State* all = state.existing();  // every call asks
+  return all != nullptr && all->contexts.alive(thread.context) ? thread.context : ContextNumber();
 }
 
 acl::aclError refuse_without_context(const char* why) {
@@ -58,13 +56,18 @@ acl::aclError current_context(ContextNumber* out) {
   return refuse_without_context("this thread has no current device: call aclrtSetDevice or aclrtSetCurrentContext");
 }
 
-void set_thread_context(ContextNumber context) noexcept { chosen_context = context; }
+void set_thread_context(ContextNumber context) noexcept { this_call.choose(context); }
 
 acl::aclError current_device(DeviceNumber* out) {
   ContextNumber context;
   if (const acl::aclError refused = current_context(&context)) return refused;
   *out = context.device();
   return acl::code::success;
+}
+
+std::int32_t device_at_hand(const ThreadCall& thread) noexcept {
+  const ContextNumber context = current_context(thread);
+  return context ? context.device().user : -1;
 }
 
 acl::aclError find_device(std::int32_t user, DeviceNumber* out) {
@@ -138,7 +141,7 @@ aclError aclrtSetDevice(std::int32_t deviceId) {
     opened.primary = primary;
   }
   ++opened.count;
-  chosen_context = opened.primary;
+  this_call.choose(opened.primary);
   return code::success;
 }
 
@@ -161,7 +164,7 @@ static aclError reset(std::int32_t deviceId, bool force) {
                   fmt::format("device {} is not set in this process: one reset answers one set (R3)", device.user));
   }
   // The calling thread leaves the device, even when others keep it: so does the vendor's runtime.
-  if (current_context() == opened.primary) chosen_context = {};
+  if (current_context() == opened.primary) this_call.choose({});
   opened.count = force ? 0 : opened.count - 1;
   if (opened.count == 0) {
     all.contexts.end(opened.primary);
@@ -190,7 +193,7 @@ aclError aclrtCreateContext(aclrtContext* context, std::int32_t deviceId) {
   const std::lock_guard lock(all.mutex);
   const ContextNumber made = all.contexts.make(device, false);
   if (!made) return refuse_full();
-  chosen_context = made;
+  this_call.choose(made);
   *context = made.handle();
   return code::success;
 }
@@ -215,7 +218,7 @@ aclError aclrtSetCurrentContext(aclrtContext context) {
   if (!state.get().contexts.alive(number)) {
     return refuse_without_context("no such context: destroyed, or never created");
   }
-  chosen_context = number;
+  this_call.choose(number);
   return code::success;
 }
 

@@ -2,21 +2,20 @@
 // Devices, contexts, the current device of a thread, and peer access.
 #pragma once
 
+#include "context_number.hpp"
+#include "thread_call.hpp"
+
 #include <devshare/acl/types.hpp>
 
 #include <cstdint>
 
 namespace devshare::host {
 
-// A device under both of its numbers: the one this process uses (after ASCEND_RT_VISIBLE_DEVICES) and the physical
-// one, which is the only one that crosses a process border.
-struct DeviceNumber {
-  std::int32_t user = -1;
-  std::int32_t physical = -1;
-};
-
 // The current device of the calling thread, or a refusal with 107002 (R1).
 acl::aclError current_device(DeviceNumber* out);
+
+// Its user id, -1 where there is none: the same for whoever has no use for a refusal.
+std::int32_t device_at_hand(const ThreadCall& thread) noexcept;
 
 // Both numbers of a device by its user id, or a refusal with 107001.
 acl::aclError find_device(std::int32_t user, DeviceNumber* out);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lib/core takes from the host runtime: its table, its session word, its reasons, its name and version.
+// What lib/core takes from the host runtime: its table, its session word, its reasons, its quick copies, its name and version.
 #pragma once
 
+#include "copy_at_hand.hpp"
 #include "failure.hpp"
 #include "lifecycle.hpp"
 

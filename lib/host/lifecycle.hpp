@@ -7,6 +7,7 @@
 
 #include <devshare/acl/types.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -28,10 +29,16 @@ bool in_forked_child() noexcept;
 // the next new one.
 struct alignas(64) GateSlot {
   std::atomic<std::uint32_t> depth{0};
+  std::array<std::atomic<const void*>, 2> held{};  // by the call that is running: see wait_until_let_go
   std::atomic<bool> taken{true};
   const std::uint32_t process = process_generation();  // a child has the slots of threads that it does not have
   GateSlot* next = nullptr;
 };
+
+// True once the kernel lets one thread put the memory accesses of all others in order (membarrier). Then a store that
+// must come before the loads behind it, to whoever stores, fences all threads and loads, needs no fence of its own: one
+// of the two sees what the other stored.
+inline constinit std::atomic<bool> threads_can_be_fenced{false};
 
 // Calls in flight hold the gate shared; aclFinalize holds it exclusively, so that no copy runs into memory that is
 // being taken away. Shared costs one uncontended per-thread counter, not a lock, and mostly no fence.
@@ -43,10 +50,8 @@ class CallGate {
       slot_.depth.store(depth + 1, std::memory_order_relaxed);
       return;
     }
-    // Store, then load, on this side; the same the other way round in close_gate. Both in one order: either the call
-    // sees the gate closed, or the closer sees the call. Where the kernel lets the closer put all threads in order,
-    // calls need not do so themselves.
-    if (fenced_by_closer.load(std::memory_order_relaxed)) [[likely]] {
+    // Either the call sees the gate closed, or the closer sees the call.
+    if (threads_can_be_fenced.load(std::memory_order_relaxed)) [[likely]] {
       slot_.depth.store(1, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
@@ -72,7 +77,6 @@ class CallGate {
   friend void close_gate() noexcept;
   friend void open_gate() noexcept;
   static inline constinit std::atomic<std::uint32_t> closed{0};
-  static inline constinit std::atomic<bool> fenced_by_closer{false};
 
   GateSlot& slot_;
 };

@@ -5,7 +5,6 @@
 #include "block_pool.hpp"
 #include "failure.hpp"
 #include "mapping_limit.hpp"
-#include "window.hpp"
 
 #include <linux/futex.h>
 
@@ -13,14 +12,6 @@
 #include <utility>
 
 namespace devshare::host {
-namespace {
-
-// The pool of the process that wrote the words of the window: a word that is not 0 in this process names a record here.
-constinit std::atomic<const BlockPool*> named_pool{nullptr};
-
-}  // namespace
-
-void name_blocks_of(const BlockPool& pool) noexcept { named_pool.store(&pool, std::memory_order_release); }
 
 bool ExporterWatch::gone_now() const noexcept {
   if (slot != nullptr && slot->load() != expected) return true;
@@ -29,15 +20,13 @@ bool ExporterWatch::gone_now() const noexcept {
 
 PinnedBlock::PinnedBlock(const void* address, Pin pin) noexcept : pin_(pin) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  const std::uint32_t number = window_word(at);
-  if (number == 0) return;
-  Block& block = named_pool.load(std::memory_order_relaxed)->at(number);
-  if (!block.pin(pin)) return;
+  Block* const block = record_at(at);
+  if (block == nullptr || !block->pin(pin)) return;
   // Between the table and the pin the record may have become another block's.
-  if (block.contains(at)) [[likely]] {
-    block_ = &block;
+  if (block->contains(at)) [[likely]] {
+    block_ = block;
   } else {
-    block.unpin(pin);
+    block->unpin(pin);
   }
 }
 

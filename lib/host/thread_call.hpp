@@ -3,7 +3,11 @@
 // such call does for all of these. Without destructors, which would cost each call a guard.
 #pragma once
 
+#include "context_number.hpp"
+
 #include <devshare/detail/cause.hpp>
+
+#include <cstdint>
 
 namespace devshare::host {
 
@@ -13,6 +17,18 @@ struct ThreadCall {
   detail::Cause cause;       // of the refusal in the call that is running, or of the last call
   bool quiet = false;        // it was refused without a text
   GateSlot* gate = nullptr;  // of this thread and a process that may be a parent of this one
+  ContextNumber context;     // the one it has chosen; it may be gone since, or be one of the parent process
+
+  // What was found out of it last (copy_at_hand.cpp): its current device, for as long as this is the session and no context
+  // has ended since. A thread of which that is known has a gate in this process.
+  std::uint64_t device_session = 0;
+  std::uint32_t contexts_ended = 0;
+  std::int32_t device = -1;
+
+  void choose(ContextNumber chosen) noexcept {
+    context = chosen;
+    device_session = 0;
+  }
 };
 
 extern constinit thread_local ThreadCall this_call [[gnu::visibility("hidden")]];

@@ -16,7 +16,7 @@
 
 namespace devshare::host {
 
-constinit std::atomic<const WindowMap*> window_map{nullptr};
+constinit WindowMap window_map;
 
 namespace {
 
@@ -45,7 +45,7 @@ bool on_valgrind() noexcept {
 // Sixteenths of the window: allocations, imports, reservations, host-registered.
 constexpr std::array<std::uint32_t, 5> borders{0, 8, 12, 15, 16};
 
-const WindowMap& map() noexcept { return *window_map.load(std::memory_order_acquire); }
+std::atomic<std::uint32_t>* words() noexcept { return window_map.words.load(std::memory_order_acquire); }
 
 std::uint32_t granules(std::uint64_t bytes) noexcept {
   return static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
@@ -54,7 +54,7 @@ std::uint32_t granules(std::uint64_t bytes) noexcept {
 std::uint64_t whole_granules(std::uint64_t bytes) noexcept { return granules(bytes) * granule_bytes; }
 
 std::uint32_t granule_at(std::uintptr_t address) noexcept {
-  return static_cast<std::uint32_t>((address - map().begin) / granule_bytes);
+  return static_cast<std::uint32_t>((address - window_map.begin) / granule_bytes);
 }
 
 // The raw system call: a sanitizer's mmap judges the asked address by its own ranges, and ThreadSanitizer's ends the
@@ -71,29 +71,30 @@ bool reserve(const Candidate& candidate) noexcept {
 // The words of all parts, made when the first granule is divided. Few of them are ever touched.
 constinit std::atomic<std::atomic<std::uint32_t>*> part_words{nullptr};
 
-std::size_t part_at(std::uintptr_t address) noexcept { return (address - map().begin) / part_bytes; }
+std::size_t part_at(std::uintptr_t address) noexcept { return (address - window_map.begin) / part_bytes; }
 
-std::uint64_t bytes_of_part_words() noexcept { return map().bytes / part_bytes * sizeof(std::uint32_t); }
+std::uint64_t bytes_of_part_words() noexcept { return window_map.bytes / part_bytes * sizeof(std::uint32_t); }
 
 // Ranges of the window that hold a file now. A forked child inherits the files, and must not find its parent's bytes
 // under addresses of its own.
 constinit std::atomic<std::uint64_t> opened{0};
 
-const WindowMap* make_map() {
-  static Immortal<WindowMap> made;
+bool make_map() noexcept {
   for (const Candidate& candidate : on_valgrind() ? std::span<const Candidate>(under_valgrind) : candidates) {
     if (!reserve(candidate)) continue;
-    void* const words = ::mmap(nullptr, granules(candidate.bytes) * sizeof(std::uint32_t), PROT_READ | PROT_WRITE,
+    void* const made = ::mmap(nullptr, granules(candidate.bytes) * sizeof(std::uint32_t), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (words == MAP_FAILED) {
+    if (made == MAP_FAILED) {
       ::syscall(SYS_munmap, candidate.begin, candidate.bytes);
-      return nullptr;
+      return false;
     }
-    ::madvise(words, granules(candidate.bytes) * sizeof(std::uint32_t), MADV_WIPEONFORK);
-    *made = {candidate.begin, candidate.bytes, static_cast<std::atomic<std::uint32_t>*>(words)};
-    return &*made;
+    ::madvise(made, granules(candidate.bytes) * sizeof(std::uint32_t), MADV_WIPEONFORK);
+    window_map.begin = candidate.begin;
+    window_map.bytes = candidate.bytes;
+    window_map.words.store(static_cast<std::atomic<std::uint32_t>*>(made), std::memory_order_release);
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 }  // namespace
@@ -101,29 +102,27 @@ const WindowMap* make_map() {
 bool reserve_window() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (window_map.load(std::memory_order_acquire) != nullptr) return true;
-  window_map.store(make_map(), std::memory_order_release);
-  return window_map.load(std::memory_order_relaxed) != nullptr;
+  return window_map.words.load(std::memory_order_acquire) != nullptr || make_map();
 }
 
 WindowRoom::WindowRoom() {
-  const std::uint32_t sixteenth = granules(map().bytes) / 16;
+  const std::uint32_t sixteenth = granules(window_map.bytes) / 16;
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     parts_[part].reset(borders[part] * sixteenth, borders[part + 1] * sixteenth);
   }
 }
 
 std::uintptr_t WindowRoom::take(WindowPart part, std::uint64_t bytes, std::uint64_t alignment) {
-  if (bytes > map().bytes || alignment > map().bytes || whole_granules(bytes) > left()) return 0;
+  if (bytes > window_map.bytes || alignment > window_map.bytes || whole_granules(bytes) > left()) return 0;
   const auto first = parts_[static_cast<std::size_t>(part)].take(granules(bytes), granules(alignment));
   if (!first) return 0;
   taken_ += whole_granules(bytes);
-  return map().begin + *first * granule_bytes;
+  return window_map.begin + *first * granule_bytes;
 }
 
 FreeRanges* WindowRoom::part_with(std::uintptr_t address, std::uint64_t bytes) noexcept {
-  if (address < map().begin || address - map().begin >= map().bytes) return nullptr;
-  const std::uint32_t sixteenth = granules(map().bytes) / 16;
+  if (address < window_map.begin || address - window_map.begin >= window_map.bytes) return nullptr;
+  const std::uint32_t sixteenth = granules(window_map.bytes) / 16;
   const std::uint32_t first = granule_at(address);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     const std::uint32_t end = borders[part + 1] * sixteenth;
@@ -150,7 +149,7 @@ std::uint64_t WindowRoom::largest_free(WindowPart part) const noexcept {
 }
 
 void set_window_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t word) noexcept {
-  std::atomic<std::uint32_t>* const first = map().words + granule_at(address);
+  std::atomic<std::uint32_t>* const first = words() + granule_at(address);
   const std::uint32_t count = granules(bytes);
   for (std::uint32_t i = 0; i < count; ++i) first[i].store(word, std::memory_order_release);
 }
@@ -160,9 +159,9 @@ std::uint32_t part_word(std::uintptr_t address) noexcept {
 }
 
 std::uint64_t window_step(std::uintptr_t address) noexcept {
-  const bool divided = map().words[granule_at(address)].load(std::memory_order_acquire) == in_parts;
+  const bool divided = words()[granule_at(address)].load(std::memory_order_acquire) == in_parts;
   const std::uint64_t unit = divided ? part_bytes : granule_bytes;
-  return unit - (address - map().begin) % unit;
+  return unit - (address - window_map.begin) % unit;
 }
 
 bool have_parts() noexcept {
@@ -180,7 +179,7 @@ void set_part_words(std::uintptr_t address, std::uint64_t bytes, std::uint32_t w
   std::atomic<std::uint32_t>* const parts = part_words.load(std::memory_order_acquire);
   for (std::uint64_t done = 0; done < bytes; done += part_bytes) {
     parts[part_at(address + done)].store(word, std::memory_order_release);
-    map().words[granule_at(address + done)].store(in_parts, std::memory_order_release);
+    words()[granule_at(address + done)].store(in_parts, std::memory_order_release);
   }
 }
 
@@ -204,16 +203,14 @@ void shut_window(std::uintptr_t address, std::uint64_t bytes) noexcept {
 }
 
 void shut_inherited_window() noexcept {
-  const WindowMap* const reserved = window_map.load(std::memory_order_acquire);
-  if (reserved == nullptr || opened.exchange(0, std::memory_order_relaxed) == 0) return;
-  ::syscall(SYS_mmap, reserved->begin, reserved->bytes, PROT_NONE,
+  if (words() == nullptr || opened.exchange(0, std::memory_order_relaxed) == 0) return;
+  ::syscall(SYS_mmap, window_map.begin, window_map.bytes, PROT_NONE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, std::uint64_t{0});
 }
 
 void wipe_window_words() noexcept {
-  const WindowMap* const reserved = window_map.load(std::memory_order_acquire);
-  if (reserved == nullptr) return;
-  ::madvise(reserved->words, granules(reserved->bytes) * sizeof(std::uint32_t), MADV_DONTNEED);
+  if (words() == nullptr) return;
+  ::madvise(words(), granules(window_map.bytes) * sizeof(std::uint32_t), MADV_DONTNEED);
   if (void* const parts = part_words.load(std::memory_order_acquire)) {
     ::madvise(parts, bytes_of_part_words(), MADV_DONTNEED);
   }

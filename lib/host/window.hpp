@@ -51,21 +51,20 @@ class WindowRoom {
   std::uint64_t taken_ = 0;  // whole granules
 };
 
-// For the functions below.
-struct WindowMap {
+// For the functions below. Written once; the words last, which are null until then.
+struct alignas(32) WindowMap {
   std::uintptr_t begin = 0;
   std::uint64_t bytes = 0;
-  std::atomic<std::uint32_t>* words = nullptr;
+  std::atomic<std::atomic<std::uint32_t>*> words{nullptr};
 };
-extern constinit std::atomic<const WindowMap*> window_map;  // null: not reserved yet
+extern constinit WindowMap window_map [[gnu::visibility("hidden")]];
 
 // True when any byte of [address, address + bytes) is in the window: then it is a device address, whatever the caller
 // takes it for (h28: by this table, never by asking the kernel).
 inline bool in_window(std::uintptr_t address, std::uint64_t bytes = 1) noexcept {
-  const WindowMap* const map = window_map.load(std::memory_order_acquire);
-  if (map == nullptr) return false;
-  if (address >= map->begin) return address - map->begin < map->bytes;
-  return map->begin - address < bytes;
+  if (window_map.words.load(std::memory_order_acquire) == nullptr) return false;
+  if (address >= window_map.begin) return address - window_map.begin < window_map.bytes;
+  return window_map.begin - address < bytes;
 }
 
 // In a word: look at the part.
@@ -74,9 +73,9 @@ std::uint32_t part_word(std::uintptr_t address) noexcept;
 
 // The word of the granule that `address` is in, or of its part; 0 outside the window and where nobody wrote.
 inline std::uint32_t window_word(std::uintptr_t address) noexcept {
-  const WindowMap* const map = window_map.load(std::memory_order_acquire);
-  if (map == nullptr || address - map->begin >= map->bytes) return 0;
-  const std::uint32_t word = map->words[(address - map->begin) / granule_bytes].load(std::memory_order_acquire);
+  const std::atomic<std::uint32_t>* const words = window_map.words.load(std::memory_order_acquire);
+  if (words == nullptr || address - window_map.begin >= window_map.bytes) return 0;
+  const std::uint32_t word = words[(address - window_map.begin) / granule_bytes].load(std::memory_order_acquire);
   return word != in_parts ? word : part_word(address);
 }
 

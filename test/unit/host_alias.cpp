@@ -123,7 +123,7 @@ TEST_CASE("what somebody maps into a room by its address stays, whatever the ran
 
 TEST_CASE("a range that is too long for its place beside the window shows without rooms") {
   const HostSession session;
-  const std::uint64_t long_range = window_map.load()->bytes / 2 + piece;
+  const std::uint64_t long_range = window_map.bytes / 2 + piece;
   AliasRange range(base, long_range);
   std::byte* const first = show_first(range);
   AliasRange::Room room(range, base + piece, 2 * piece);
@@ -136,7 +136,7 @@ TEST_CASE("a range that is too long for its place beside the window shows withou
 TEST_CASE("no two ranges have a place in common, and those for which none is left have no rooms") {
   const auto end = in_child([] {  // which uses up its own places
     const HostSession session;
-    const std::uint64_t third = window_map.load()->bytes / 2 / 3;
+    const std::uint64_t third = window_map.bytes / 2 / 3;
     const auto shown = [](AliasRange& range) {
       const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
       demand(::ftruncate(file.get(), piece) == 0, "a file");

@@ -43,6 +43,8 @@ std::string name_of(Way way) {
       return "streaming stores of 32 bytes";
     case Way::string:
       return "rep movsb";
+    case Way::wide:
+      return "stores of 64 bytes";
   }
   return "?";
 }
@@ -150,6 +152,7 @@ TEST_CASE("the C library's copy is right at every alignment and length") { copie
 TEST_CASE("streaming stores of 16 bytes copy right at every alignment and length") { copies_right(Way::stream_16); }
 TEST_CASE("streaming stores of 32 bytes copy right at every alignment and length") { copies_right(Way::stream_32); }
 TEST_CASE("rep movsb copies right at every alignment and length") { copies_right(Way::string); }
+TEST_CASE("stores of 64 bytes copy right at every alignment and length") { copies_right(Way::wide); }
 
 TEST_CASE("the C library's fill is right at every alignment and length") { fills_right(Way::plain); }
 TEST_CASE("streaming stores of 16 bytes fill right at every alignment and length") { fills_right(Way::stream_16); }
@@ -157,19 +160,25 @@ TEST_CASE("streaming stores of 32 bytes fill right at every alignment and length
 
 TEST_CASE("the ways that are chosen are possible, and are the C library's where a sanitizer looks") {
   const bulk::Plan plan = bulk::plan();
+  CHECK(bulk::possible(plan.copy_few));
+  CHECK(bulk::possible(plan.copy_more));
   CHECK(bulk::possible(plan.copy));
   CHECK(bulk::possible(plan.fill));
   if (devshare::test::under_sanitizer()) {
+    CHECK(plan.copy_few == Way::plain);
+    CHECK(plan.copy_more == Way::plain);
     CHECK(plan.copy == Way::plain);
     CHECK(plan.fill == Way::plain);
     return;
   }
   const std::string maker = processor_says("vendor_id");
+  const bool zen_5 = maker == "AuthenticAMD" && std::stoi(processor_says("cpu family")) >= 26;
+  CHECK(plan.copy_few == (zen_5 && bulk::possible(Way::wide) ? Way::wide : Way::plain));
+  CHECK(plan.copy_more == (zen_5 ? Way::string : Way::plain));
   if (maker == "GenuineIntel" && bulk::possible(Way::stream_16)) {
     CHECK(plan.copy == (bulk::possible(Way::stream_32) ? Way::stream_32 : Way::stream_16));
     CHECK(plan.fill == plan.copy);
   } else {
-    const bool zen_5 = maker == "AuthenticAMD" && std::stoi(processor_says("cpu family")) >= 26;
     CHECK(plan.copy == (zen_5 ? Way::string : Way::plain));
     CHECK(plan.fill == Way::plain);
   }
@@ -185,7 +194,8 @@ TEST_CASE("few bytes and many are copied and filled alike") {
   const std::size_t many = bulk::plan().many;
   const auto source = pattern(many + 2 * line);
   Guarded target(many + 2 * line);
-  for (const std::size_t count : {many - 1, many, many + 1, many + 77}) {
+  for (const std::size_t count : {bulk::least_of_few - 1, bulk::least_of_few, bulk::most_of_few, bulk::most_of_few + 1,
+                                  many - 1, many, many + 1, many + 77}) {
     INFO(count << " bytes");
     copy_bulk(target.at(5), source.data() + 9, count);
     CHECK(target.difference(5, source.data() + 9, count) == "");
@@ -196,7 +206,7 @@ TEST_CASE("few bytes and many are copied and filled alike") {
 
 TEST_CASE("ranges that overlap keep their bytes, few or many, in both directions") {
   const std::size_t many = bulk::plan().many + 3 * stretch;
-  for (const std::size_t count : {std::size_t{100}, many}) {
+  for (const std::size_t count : {std::size_t{100}, bulk::least_of_few + 5, bulk::most_of_few + 5, many}) {
     for (const std::size_t apart : {std::size_t{0}, std::size_t{1}, std::size_t{64}, count / 2, count - 1, count}) {
       INFO(count << " bytes, " << apart << " apart");
       const auto source = pattern(count);

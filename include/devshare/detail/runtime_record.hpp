@@ -14,6 +14,10 @@ namespace devshare::detail {
 // What only the host runtime can tell; null pointers with the vendor's.
 struct RuntimeExtras {
   const Cause& (*last_cause)() noexcept = nullptr;
+  // A blocking copy in that session, on the thread's current device, if that is `device` and nothing stands in its way;
+  // false otherwise, and then nothing has happened.
+  bool (*copied_without_call)(std::uint64_t session, std::int32_t device, void* to, const void* from,
+                              std::size_t size) noexcept = nullptr;
   bool (*import_gone)(const void* address) noexcept = nullptr;
   void (*import_for_reading)(bool on) noexcept = nullptr;  // the imports that this thread makes
   bool (*imported_for_reading)(const void* address) noexcept = nullptr;
