@@ -2,8 +2,8 @@
 // Blocks: every range of device memory this process can name, its own allocations and its imports.
 //
 // A block's bytes are a sealed memfd. Its public address lies in the inaccessible window; copies reach the bytes
-// through the descriptor (cold) or through a private view (mapped). Lookup by address is lock-free; a copy holds a pin
-// and nothing else.
+// through the descriptor (cold) or through a private view (mapped). Lookup by address is lock-free; a copy holds a pin,
+// or a place in the slot of its thread, and nothing else.
 #pragma once
 
 #include "machine_pages.hpp"

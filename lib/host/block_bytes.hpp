@@ -45,7 +45,7 @@ void lend_block_bytes(Block& block, int descriptor, std::byte* view) noexcept;
 void admit_cold_import(Block& block);
 void forget_cold_import(Block& block);
 
-// Unmaps and closes what is left. The block is dying and has no pins.
+// Unmaps and closes what is left. The block is dying, and nobody uses it.
 void close_block_bytes(Block& block);
 
 // The bound, from the descriptor limit of this moment: an eighth of it, at most 64.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record of a block. For the files that make, copy and free blocks; everybody else has PinnedBlock.
 //
-// Records never move and are used again, so a stale pointer to one is harmless: whoever looks a block up pins first and
-// believes the record only if it is live then. A pinned live record does not change.
+// Records never move and are used again, so a stale pointer to one is harmless: whoever looks a block up first
+// pins it, or names it in the slot of its thread (copy_at_hand.cpp), and believes the record only if it is live then. A
+// live record that is pinned or named does not change.
 #pragma once
 
 #include "block.hpp"
@@ -13,8 +14,8 @@
 namespace devshare::host {
 
 struct Block {
-  // What the block is. Written before it is published, constant until its last pin is gone. First what every copy looks
-  // at, on one cache line.
+  // What the block is. Written before it is published, constant until its last pin is gone and no slot names it. First
+  // what every copy looks at, on one cache line.
   alignas(64) std::uintptr_t base = 0;
   std::uint64_t size = 0;    // as asked for
   std::uint64_t backed = 0;  // whole pages of the emulated device: what the ledger holds and the memfd is long
@@ -23,8 +24,10 @@ struct Block {
   std::int32_t device = -1;
   Origin origin = Origin::allocated;
   bool read_only = false;
-  bool plain_source = false;  // a copy from it needs no question but that of its exporter: memory of this process's own
-  bool plain_target = false;  // device, by aclrtMalloc or by key; nor does a copy to it
+  // By aclrtMalloc or by key, and used on the device that has the bytes: a copy from it or to it, within its bounds, asks
+  // for nothing but whether its exporter still has it.
+  bool plain_source = false;
+  bool plain_target = false;
 
   std::int32_t local_device = -1;
   std::uint32_t number = 0;       // of this record; never changes
@@ -45,8 +48,6 @@ struct Block {
   std::uint32_t access = 0;        // who may use it: bits of access_bits.hpp
   std::int32_t access_given = -1;  // the type of location that aclrtMemSetAccess named, -1: it was not called
 
-  // Short copies of a plain block hold it without a pin (copy_at_hand.cpp): whoever ends it waits for those, too.
-  //
   // Its life: the live bit, how many of the pins are those of tasks in streams, and the pins. A dying block takes no
   // new pins; whoever ends it waits for the old ones. All in one word, on a cache line of its own: it is what two
   // threads that work on the same memory take from each other.

@@ -20,6 +20,7 @@ constinit std::atomic<GateSlot*> slots{nullptr};
 struct ThreadEnd {
   bool armed = false;
   ~ThreadEnd() {
+    this_call.forget_device();  // what runs later on this thread finds a slot first
     GateSlot* const slot = std::exchange(this_call.gate, nullptr);
     if (slot != nullptr) slot->taken.store(false, std::memory_order_release);
   }
@@ -33,7 +34,8 @@ void fence_all_threads() noexcept {
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   if (membarrier(MEMBARRIER_CMD_GLOBAL)) return;  // slow, and needs no leave
-  // Only a process that has forbidden itself the call since it began comes here. No processor keeps a store so long.
+  // Only a thread that was forbidden the call since the process asked for it comes here. The processors that this runs
+  // on do not keep a store so long.
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -91,12 +93,19 @@ void wait_until_let_go(const void* object) noexcept {
   if (!threads_can_be_fenced.load(std::memory_order_relaxed)) return;  // then nobody holds anything
   bool fenced = false;
   for (GateSlot* slot = slots.load(std::memory_order_seq_cst); slot != nullptr; slot = slot->next) {
-    if (slot == this_call.gate || slot->process != process_generation()) continue;
+    if (slot->process != process_generation()) continue;
     // A thread that takes its slot after this looks at the mark after it was made.
     if (!slot->taken.load(std::memory_order_seq_cst)) continue;
-    if (!std::exchange(fenced, true)) fence_all_threads();
+    // A thread needs no fence before it looks at its own slot.
+    if (slot != this_call.gate && !std::exchange(fenced, true)) fence_all_threads();
     for (const auto& held : slot->held) {
-      while (held.load(std::memory_order_acquire) == object) std::this_thread::yield();
+      for (int looks = 0; held.load(std::memory_order_acquire) == object; ++looks) {
+        if (looks < 100) {
+          std::this_thread::yield();
+        } else {
+          std::this_thread::sleep_for(std::chrono::microseconds(50));  // whoever holds it may need this processor
+        }
+      }
     }
   }
 }

@@ -9,9 +9,10 @@ namespace devshare::host {
 void close_gate() noexcept;
 void open_gate() noexcept;
 
-// Waits until no other thread has `object` in its slot. For whoever has marked it as ended, in sequential consistency: a
-// thread puts it there, where threads_can_be_fenced, and looks at the mark before it uses it, likewise. It has it there
-// for a short while only.
+// Waits until no thread has `object` in its slot. For whoever has marked it as ended by a sequentially consistent
+// operation. A thread that wants to use the object, where threads_can_be_fenced, puts it into its slot, then looks at the
+// mark by a sequentially consistent load, and leaves the object alone if it has ended. It is there for a short while:
+// only a signal handler that ends what its own thread was using waits for ever, as it would for a pin.
 void wait_until_let_go(const void* object) noexcept;
 
 }  // namespace devshare::host

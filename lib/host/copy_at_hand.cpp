@@ -30,7 +30,7 @@ class EndAtHand {
       if (!in_window(at, count)) bytes_ = static_cast<std::byte*>(const_cast<void*>(address));
       return;
     }
-    held.store(block_, std::memory_order_relaxed);
+    held.store(block_, std::memory_order_release);  // whoever waits for the one before takes this for its end
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if ((block_->life.load(std::memory_order_seq_cst) & Block::live_bit) == 0) return;
     const std::uint64_t offset = at - block_->base;
@@ -102,7 +102,8 @@ bool copied_without_call(std::uint64_t session, std::int32_t device, void* to, c
   if (slot.depth.load(std::memory_order_relaxed) != 0) return false;  // of a signal handler, in a call
   slot.depth.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const bool done = copied(slot, to, from, count, [session] { return in_session(session); });
+  const bool done =
+      !CallGate::is_closed() && copied(slot, to, from, count, [session] { return in_session(session); });
   std::atomic_signal_fence(std::memory_order_seq_cst);
   slot.depth.store(0, std::memory_order_release);
   return done;

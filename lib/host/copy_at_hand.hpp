@@ -14,7 +14,8 @@ namespace devshare::host {
 bool copied_in_call(void* to, const void* from, std::size_t count) noexcept;
 
 // For the typed layer, in place of a call: in the session `session` (session_word), on a thread whose current device is
-// `device`, as long as nobody wants to see the calls.
+// `device`, as long as nobody wants to see the calls. What the thread's last refusal left behind (last_cause) it leaves
+// where it is: that is asked for after refusals only.
 bool copied_without_call(std::uint64_t session, std::int32_t device, void* to, const void* from,
                          std::size_t count) noexcept;
 

@@ -29,15 +29,14 @@ bool in_forked_child() noexcept;
 // the next new one.
 struct alignas(64) GateSlot {
   std::atomic<std::uint32_t> depth{0};
-  std::array<std::atomic<const void*>, 2> held{};  // by the call that is running: see wait_until_let_go
+  std::array<std::atomic<const void*>, 2> held{};  // what the thread is using: see wait_until_let_go
   std::atomic<bool> taken{true};
   const std::uint32_t process = process_generation();  // a child has the slots of threads that it does not have
   GateSlot* next = nullptr;
 };
 
-// True once the kernel lets one thread put the memory accesses of all others in order (membarrier). Then a store that
-// must come before the loads behind it, to whoever stores, fences all threads and loads, needs no fence of its own: one
-// of the two sees what the other stored.
+// True once the kernel lets one thread fence all others (membarrier). Then a thread may store and load without a fence
+// in between, if the other side stores, fences all threads and loads: one of the two sees what the other stored.
 inline constinit std::atomic<bool> threads_can_be_fenced{false};
 
 // Calls in flight hold the gate shared; aclFinalize holds it exclusively, so that no copy runs into memory that is
@@ -63,6 +62,10 @@ class CallGate {
   [[gnu::always_inline]] ~CallGate() {
     slot_.depth.store(slot_.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
+
+  // For what is no call, and does without where it would have to wait; in between a slot's depth is its own to count.
+  static bool is_closed() noexcept { return closed.load(std::memory_order_seq_cst) != 0; }
+
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
 

@@ -19,15 +19,19 @@ struct ThreadCall {
   GateSlot* gate = nullptr;  // of this thread and a process that may be a parent of this one
   ContextNumber context;     // the one it has chosen; it may be gone since, or be one of the parent process
 
-  // What was found out of it last (copy_at_hand.cpp): its current device, for as long as this is the session and no context
-  // has ended since. A thread of which that is known has a gate in this process.
+  // What copy_at_hand.cpp found out of it last: the thread's current device, for as long as this is the session, no
+  // context has ended since, and the gate, one of this process, is there.
   std::uint64_t device_session = 0;
   std::uint32_t contexts_ended = 0;
   std::int32_t device = -1;
 
   void choose(ContextNumber chosen) noexcept {
     context = chosen;
+    forget_device();
+  }
+  void forget_device() noexcept {
     device_session = 0;
+    device = -1;
   }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The short way of a copy: what goes it, what does not, and that no memory is freed under one.
+#include "host/call_gate.hpp"
 #include "host/copy_at_hand.hpp"
 #include "host/instrument.hpp"
 #include "host/lifecycle.hpp"
@@ -11,14 +12,17 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 using devshare::host::copied_without_call;
-using devshare::test::ChildOptions;
 using devshare::test::demand;
+using devshare::test::enable_both_ways;
 using devshare::test::HostSession;
+using devshare::test::import;
+using devshare::test::ImportWish;
 using devshare::test::in_child;
 using devshare::test::Watchdog;
 namespace acl = devshare::acl;
@@ -171,6 +175,87 @@ TEST_CASE("within a call, as a signal handler is, and while somebody watches the
   CHECK(!copied(memory.address, host, 64));
   host::instrument_is_armed = armed;
   CHECK(copied(memory.address, host, 64));
+}
+
+TEST_CASE("at a closed gate nothing is copied at hand") {
+  HostSession session;
+  const Warm memory(session);
+  std::byte host[64] = {};
+  CHECK(copied(memory.address, host, 64));
+  host::close_gate();
+  const bool through = copied(memory.address, host, 64);
+  host::open_gate();
+  CHECK_FALSE(through);
+  CHECK(copied(memory.address, host, 64));
+}
+
+TEST_CASE("imports are copied at hand as long as their exporter has them, and not to where they are read-only") {
+  ::setenv("DEVSHARE_HOST_DEVICES", "2", 1);
+  HostSession session;
+  enable_both_ways(session);
+  std::byte host[64] = {};
+  const auto warm_import = [&](const ImportWish& wish) {
+    void* const address = import(wish);
+    REQUIRE(address != nullptr);
+    REQUIRE(host::PinnedBlock(address).view() != nullptr);
+    return address;
+  };
+  std::atomic<std::uint64_t> slot{5};
+  void* const watched = warm_import({.watch = {.slot = &slot, .expected = 5}});
+  CHECK(copied(watched, host, 64));
+  CHECK(copied(host, watched, 64));
+  slot = 6;
+  CHECK(!copied(watched, host, 64));
+  CHECK(!copied(host, watched, 64));
+  void* const for_reading = warm_import({.read_only = true});
+  CHECK(copied(host, for_reading, 64));
+  CHECK(!copied(for_reading, host, 64));
+  void* const from_afar = warm_import({.device = 1});
+  CHECK(!copied(host, from_afar, 64));
+  CHECK(!copied(from_afar, host, 64));
+  for (void* const address : {watched, for_reading, from_afar}) host::release_import(address);
+}
+
+namespace {
+
+// Copies when its thread ends, or the process.
+struct CopiesAtItsEnd {
+  ~CopiesAtItsEnd() {
+    if (to == nullptr) return;
+    std::byte host[64] = {};
+    const bool at_hand = copied(to, host, 64);
+    const bool by_call = acl->aclrtMemcpy(to, 64, host, 64, kind::host_to_device) == 0;
+    demand(!at_hand && by_call && copied(to, host, 64), "a call finds the thread another slot");
+  }
+  void* to = nullptr;
+  const acl::Table* acl = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("a thread whose slot is gone, since it ends, copies by a call and then at hand again") {
+  HostSession session;
+  const auto end = in_child([&] {
+    demand(session.acl.aclInit(nullptr) == 0 && session.acl.aclrtSetDevice(0) == 0, "a session");
+    static const Warm memory(session);
+    const auto copy_and_leave = [&](CopiesAtItsEnd& last) {
+      std::byte host[64] = {};
+      demand(copied(memory.address, host, 64), "at hand");
+      last.to = memory.address;
+      last.acl = &session.acl;
+    };
+    std::thread([&] {
+      thread_local CopiesAtItsEnd last;
+      CopiesAtItsEnd& made_before_the_slot = last;
+      demand(session.acl.aclrtSetDevice(0) == 0, "aclrtSetDevice");
+      copy_and_leave(made_before_the_slot);
+    }).join();
+    static CopiesAtItsEnd last;
+    copy_and_leave(last);
+    std::exit(0);
+  });
+  INFO(end.in_words());
+  CHECK(end.good());
 }
 
 TEST_CASE("R4: a forked child copies nothing of its parent's at hand, and what is its own") {
