@@ -67,7 +67,8 @@ bool in_session(std::uint64_t session) noexcept {
   return process_page().session.load(std::memory_order_acquire) == session;
 }
 
-// Finds out what the current device is, and that the thread has its gate. Before: how many contexts had ended.
+// Finds out that `device` is current and that the thread has a slot, and remembers it for as long as no more contexts
+// have ended than the `ended` that had when the caller began to ask.
 [[gnu::noinline]] bool find_device(ThreadCall& thread, std::uint64_t session, std::int32_t device,
                                    std::uint32_t ended) noexcept {
   if (thread.gate == nullptr || thread.gate->process != process_generation()) return false;

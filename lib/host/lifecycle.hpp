@@ -63,7 +63,8 @@ class CallGate {
     slot_.depth.store(slot_.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
 
-  // For what is no call, and does without where it would have to wait; in between a slot's depth is its own to count.
+  // For a copy that is no call (copy_at_hand.cpp) and counts in the depth of its slot as one: it does not wait, but leaves
+  // that to the call that is made in its place.
   static bool is_closed() noexcept { return closed.load(std::memory_order_seq_cst) != 0; }
 
   CallGate(const CallGate&) = delete;
