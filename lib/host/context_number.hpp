@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A context is a number, never a pointer to something: it carries its device and a serial that no other context of the
-// process has had, so a destroyed or invented one is refused and never followed.
+// process or its parents has had, so a destroyed or invented one is refused and never followed.
 #pragma once
 
 #include <devshare/acl/types.hpp>

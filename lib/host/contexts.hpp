@@ -34,7 +34,7 @@ class ContextTable {
   ContextNumber make(DeviceNumber device, bool primary) noexcept {  // none when all slots are taken
     for (std::size_t slot = 0; slot < capacity; ++slot) {
       if (slots_[slot].load(std::memory_order_relaxed) != 0) continue;
-      const ContextNumber made(++last_serial_, primary, device, slot);
+      const ContextNumber made(last_serial_.fetch_add(1, std::memory_order_relaxed) + 1, primary, device, slot);
       slots_[slot].store(made.bits(), std::memory_order_release);
       return made;
     }
@@ -52,7 +52,8 @@ class ContextTable {
 
  private:
   std::array<std::atomic<std::uint64_t>, capacity> slots_{};
-  std::uint64_t last_serial_ = 0;
+  // A forked child has what its parent's threads had chosen, and counts on: none of it is ever a context of its own.
+  static inline constinit std::atomic<std::uint64_t> last_serial_{0};
 };
 
 }  // namespace devshare::host

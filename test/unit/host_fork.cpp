@@ -27,6 +27,7 @@ using devshare::test::demand;
 using devshare::test::HostSession;
 using devshare::test::in_child;
 using devshare::test::last_reason;
+using devshare::test::sees_races;
 namespace code = devshare::acl::code;
 namespace kind = devshare::acl::memcpy_kind;
 
@@ -136,6 +137,23 @@ TEST_CASE("a child that calls aclInit has a runtime of its own, and its children
   unsigned char byte = 0;
   CHECK(session.acl.aclrtMemcpy(&byte, 1, memory, 1, kind::device_to_host) == 0);
   CHECK(byte == 0x11);
+}
+
+TEST_CASE("R1: a thread that forked has no device in its child until it sets one, whatever other threads set there") {
+  if (sees_races()) DEVSHARE_SKIP("ThreadSanitizer does not follow threads that a child of several starts");
+  HostSession session;
+  const auto end = in_child([&] {
+    const auto& acl = session.acl;
+    std::int32_t device = -1;
+    std::thread([&] {
+      demand(acl.aclInit(nullptr) == 0 && acl.aclrtSetDevice(0) == 0, "another thread begins");
+      demand(acl.aclrtGetDevice(&device) == 0 && device == 0, "and has its device");
+    }).join();
+    demand(acl.aclrtGetDevice(&device) == code::rt_context_null && last_reason() == Reason::no_context, "this has none");
+    demand(acl.aclFinalize() == 0, "aclFinalize");
+  });
+  INFO(end.in_words());
+  CHECK(end.good());
 }
 
 TEST_CASE("a child forked when nothing is initialised is a clean process") {
