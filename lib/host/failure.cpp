@@ -16,8 +16,6 @@ namespace devshare::host {
 
 constinit thread_local ThreadCall this_call;
 
-ThreadCall& find_this_call() noexcept { return this_call; }
-
 namespace {
 
 // The last call that failed.

@@ -37,7 +37,11 @@ struct ThreadCall {
 
 extern constinit thread_local ThreadCall this_call [[gnu::visibility("hidden")]];
 
-// The same, found once for whoever needs it several times: a compiler that sees the variable finds it anew each time.
-ThreadCall& find_this_call() noexcept;
+// The same, found once for whoever needs it several times: a compiler that knows what it is finds it anew each time.
+inline ThreadCall& find_this_call() noexcept {
+  ThreadCall* found = &this_call;
+  asm("" : "+r"(found));
+  return *found;
+}
 
 }  // namespace devshare::host

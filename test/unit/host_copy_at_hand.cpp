@@ -158,7 +158,7 @@ TEST_CASE("what a thread knows of its device ends with its own choice, with a co
     CHECK(!copied_without_call(before, 0, address, host, 64));
   }).join();
   CHECK(!copied_without_call(before, 0, address, host, 64));
-  CHECK(!copied(address, host, 64));  // this thread has no device in this session
+  CHECK(!copied(address, host, 64));  // nothing is current on this thread since the new aclInit
 }
 
 TEST_CASE("within a call, as a signal handler is, and while somebody watches the calls, none is left out") {
@@ -175,6 +175,20 @@ TEST_CASE("within a call, as a signal handler is, and while somebody watches the
   CHECK(!copied(memory.address, host, 64));
   host::instrument_is_armed = armed;
   CHECK(copied(memory.address, host, 64));
+}
+
+TEST_CASE("where threads cannot be fenced all copies go the long way") {
+  HostSession session;
+  Warm memory(session);
+  std::byte host[64] = {};
+  CHECK(copied(memory.address, host, 64));
+  const bool fenced = host::threads_can_be_fenced.exchange(false);
+  const bool at_hand = copied(memory.address, host, 64);
+  const bool by_call = session.acl.aclrtMemcpy(memory.address, 64, host, 64, kind::host_to_device) == 0;
+  memory.free();
+  host::threads_can_be_fenced = fenced;
+  CHECK_FALSE(at_hand);
+  CHECK(by_call);
 }
 
 TEST_CASE("at a closed gate nothing is copied at hand") {
