@@ -24,8 +24,8 @@ struct Block {
   std::int32_t device = -1;
   Origin origin = Origin::allocated;
   bool read_only = false;
-  // By aclrtMalloc or by key, and used on the device that has the bytes: a copy from it or to it, within its bounds, asks
-  // for nothing but whether its exporter still has it.
+  // By aclrtMalloc or by key, and used on the device that has the bytes: a copy from it or to it, within its bounds,
+  // asks for nothing but whether its exporter still has it.
   bool plain_source = false;
   bool plain_target = false;
 

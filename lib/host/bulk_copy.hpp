@@ -10,7 +10,7 @@
 //   all others the C library's: not measured
 //
 // From 2 to 16 KiB the C library takes `rep movsb` too where the processor claims to be fast at it. On AMD Zen 5 plain
-// loads and stores of 64 bytes take 0.6 of its time as long as both ends are in the first cache, and 0.8 to 1.2 in the
+// loads and stores of 64 bytes take 0.6 of its time as long as both ends are in the first cache, and 0.8 to 1.3 in the
 // second and beyond.
 //
 // Under a sanitizer all is left to the C library. What it calls there looks at the whole range of both ends; the other

@@ -81,8 +81,7 @@ void close_gate() noexcept {
 }
 
 void open_gate() noexcept {
-  if (!threads_can_be_fenced.load(std::memory_order_relaxed) &&
-      membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {
+  if (!threads_can_be_fenced.load(std::memory_order_relaxed) && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {
     threads_can_be_fenced.store(true, std::memory_order_relaxed);
   }
   CallGate::closed.store(0, std::memory_order_seq_cst);

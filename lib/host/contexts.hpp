@@ -28,8 +28,7 @@ class ContextTable {
   static constexpr std::size_t capacity = 4096;
 
   bool alive(ContextNumber context) const noexcept {
-    return context.slot() < capacity &&
-           slots_[context.slot()].load(std::memory_order_acquire) == context.bits();
+    return context.slot() < capacity && slots_[context.slot()].load(std::memory_order_acquire) == context.bits();
   }
   ContextNumber make(DeviceNumber device, bool primary) noexcept {  // none when all slots are taken
     for (std::size_t slot = 0; slot < capacity; ++slot) {

@@ -95,15 +95,13 @@ bool copied_without_call(std::uint64_t session, std::int32_t device, void* to, c
   if (count == 0 || count > most_at_hand || to == from) return false;
   if (instrument_armed() || !threads_can_be_fenced.load(std::memory_order_relaxed)) return false;
   const std::uint32_t ended = contexts_ended.load(std::memory_order_acquire);
-  const bool known =
-      thread.device_session == session && thread.device == device && thread.contexts_ended == ended;
+  const bool known = thread.device_session == session && thread.device == device && thread.contexts_ended == ended;
   if (!known && !find_device(thread, session, device, ended)) return false;
   GateSlot& slot = *thread.gate;
   if (slot.depth.load(std::memory_order_relaxed) != 0) return false;  // of a signal handler, in a call
   slot.depth.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const bool done =
-      !CallGate::is_closed() && copied(slot, to, from, count, [session] { return in_session(session); });
+  const bool done = !CallGate::is_closed() && copied(slot, to, from, count, [session] { return in_session(session); });
   std::atomic_signal_fence(std::memory_order_seq_cst);
   slot.depth.store(0, std::memory_order_release);
   return done;

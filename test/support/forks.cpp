@@ -35,7 +35,8 @@ bool others_sleep() {
   const long own = ::gettid();
   bool all = true;
   while (const dirent* const thread = ::readdir(threads)) {
-    if (thread->d_name[0] != '.' && std::strtol(thread->d_name, nullptr, 10) != own) all = all && sleeps(thread->d_name);
+    if (thread->d_name[0] != '.' && std::strtol(thread->d_name, nullptr, 10) != own)
+      all = all && sleeps(thread->d_name);
   }
   ::closedir(threads);
   return all;

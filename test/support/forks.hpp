@@ -5,8 +5,8 @@
 
 namespace devshare::test {
 
-// Waits, in a build with AddressSanitizer, until the other threads of this process sleep; not for ever, since some tests
-// fork while others are at work.
+// Waits, in a build with AddressSanitizer, until the other threads of this process sleep; not for ever, since some
+// tests fork while others are at work.
 void let_threads_rest();
 
 // Does so in every fork() from now on, after all that is taken before a fork by those who ask for it later.

@@ -101,12 +101,12 @@ TEST_CASE("what asks for a closer look is not copied at hand, and nothing of it 
   CHECK(refused(host.data(), host.data(), 5));
   CHECK(refused(nullptr, host.data(), 5));
   CHECK(refused(host.data(), nullptr, 5));
-  CHECK(refused(memory.at(1), host.data(), size));             // past its end
-  CHECK(refused(memory.at(size), host.data(), 1));             // behind it
-  CHECK(refused(host.data(), memory.at(size - 1), 2));         // likewise
-  CHECK(refused(memory.at(2u << 20), host.data(), 1));         // nothing is there
-  CHECK(refused(host.data(), host.data() + 1, most + 1));      // too long
-  CHECK(refused(host.data(), memory.at(0) - 10, 20));          // it begins in front of it
+  CHECK(refused(memory.at(1), host.data(), size));         // past its end
+  CHECK(refused(memory.at(size), host.data(), 1));         // behind it
+  CHECK(refused(host.data(), memory.at(size - 1), 2));     // likewise
+  CHECK(refused(memory.at(2u << 20), host.data(), 1));     // nothing is there
+  CHECK(refused(host.data(), host.data() + 1, most + 1));  // too long
+  CHECK(refused(host.data(), memory.at(0) - 10, 20));      // it begins in front of it
   Warm freed(session);
   void* const was = freed.address;
   freed.free();
